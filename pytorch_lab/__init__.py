@@ -1,0 +1,69 @@
+"""PyTorch Lab: see how PyTorch works, break it, fix it.
+
+    import pytorch_lab as lab
+
+| look at live objects      |                                                             |
+| ------------------------- | ----------------------------------------------------------- |
+| `lab.show(x)`             | the picture of a record or a live object                    |
+| `lab.modules`             | what a module registers, shares, freezes, and what it hides |
+
+| the pieces of a lesson    |                                                             |
+| ------------------------- | ----------------------------------------------------------- |
+| `lab.card(...)`           | what a lesson is about, and what was learned                |
+| `lab.predict(...)`        | guess before you run                                        |
+| `lab.order(...)`          | put lines in order; the order is really run                 |
+| `lab.clinic(...)`         | find the cause of a symptom, then heal the code             |
+| `lab.recall(...)`         | questions from earlier lessons                              |
+| `lab.exercise(...)`       | check, hint, reset and solution of a graded exercise        |
+
+Importing this package imports none of them, and not torch: a name loads on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytorch_lab import checks, modules
+    from pytorch_lab.checks import exercise
+    from pytorch_lab.widgets import card, clinic, order, predict, recall, show
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "card",
+    "checks",
+    "clinic",
+    "exercise",
+    "modules",
+    "order",
+    "predict",
+    "recall",
+    "show",
+]
+
+_HOMES = {
+    "card": "widgets",
+    "clinic": "widgets",
+    "exercise": "checks",
+    "order": "widgets",
+    "predict": "widgets",
+    "recall": "widgets",
+    "show": "widgets",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(
+            f"pytorch_lab has no {name!r}; it has {', '.join(__all__)}. See help(pytorch_lab)."
+        )
+    if name in _HOMES:
+        value = getattr(import_module(f"pytorch_lab.{_HOMES[name]}"), name)
+    else:
+        value = import_module(f"pytorch_lab.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

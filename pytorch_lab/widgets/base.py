@@ -1,0 +1,76 @@
+"""What every picture of this package has in common.
+
+A widget is three files of one stem: `xray.py` says what is shown, `xray.js` draws it, `xray.css`
+dresses it. Python computes `state` once and sends it whole; JavaScript draws it and owns the view
+(folding, selection, what is typed), so that a saved page works without a kernel. What only torch or
+Python can know is asked for by name: JavaScript's `ask(model, "run", {...})` calls `on_run(...)`
+here, and the answer is a new `state`.
+
+The output carries a picture for viewers without a kernel (`text/html`) and a text that nbval can
+compare (`text/plain`). The front end cannot import a sibling file, so `base.js` and `base.css` are
+put in front of each widget's own when its class is made.
+"""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+import anywidget
+import traitlets
+
+_HERE = Path(__file__).parent
+
+
+def asset(name: str) -> str:
+    """The text of one of our `.js` or `.css` files."""
+    return (_HERE / name).read_text("utf-8")
+
+
+class LabWidget(anywidget.AnyWidget):
+    """The base class: `class Xray(LabWidget, stem="xray")` with `to_html` and `__str__`.
+
+    Args of the class statement:
+        stem: the common name of the `.js` and `.css` beside the `.py`.
+    """
+
+    state = traitlets.Dict().tag(sync=True)
+
+    stem: ClassVar[str] = ""
+
+    def __init_subclass__(cls, stem: str = "", **kwargs: Any) -> None:
+        if stem:
+            cls.stem = stem
+            cls._esm = asset("base.js") + asset(f"{stem}.js")
+            cls._css = asset("base.css") + asset(f"{stem}.css")
+        super().__init_subclass__(**kwargs)
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        super().__init__(state=state)
+        self.on_msg(self._answer)
+
+    def _answer(self, _widget: Any, content: dict[str, Any], _buffers: Any) -> None:
+        """Call `on_<ask>` for a question of the front end."""
+        handler = getattr(self, f"on_{content.get('ask')}", None)
+        if handler is not None:
+            handler(**content.get("with", {}))
+
+    def update(self, **changes: Any) -> None:
+        """Send `state` anew with these entries changed."""
+        self.state = self.state | changes
+
+    def to_html(self) -> str:
+        """The picture or page that shows where no kernel runs. No script, no id, byte-stable."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        # anywidget shortens text/plain; ours is the whole text.
+        return data | {"text/plain": str(self), "text/html": self.to_html()}, metadata
