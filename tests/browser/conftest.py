@@ -32,8 +32,8 @@ PAGE = """<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>stage</title><style>
 %(variables)s
-body { margin: 0; padding: 12px; background: var(--jp-layout-color0); color: var(--jp-ui-font-color1);
-       font: 13px/1.3 var(--jp-ui-font-family); }
+body { margin: 0; padding: 12px; background: var(--jp-layout-color0);
+       color: var(--jp-ui-font-color1); font: 13px/1.3 var(--jp-ui-font-family); }
 .jp-OutputArea-output { background: var(--jp-layout-color1); padding: 4px; overflow: auto; }
 </style><style>%(css)s</style></head>
 <body data-jp-theme-light="%(light)s" data-jp-theme-name="JupyterLab %(theme)s">

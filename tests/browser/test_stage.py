@@ -4,7 +4,6 @@ import pytest
 
 from pytorch_lab.widgets.base import LabWidget, asset
 
-
 ASKS_OUTSIDE = """async function render({ model, el }) {
   await fetch("http://example.org/x").catch(() => null);"""
 
@@ -18,7 +17,8 @@ class Counter(LabWidget):
         + """
 function render({ model, el }) {
   const { root, close } = frame(el, { name: "Counter", kind: "counter" });
-  const button = h("button", { class: "lab-button", onclick: () => ask(model, "count", { by: 2 }) });
+  const onclick = () => ask(model, "count", { by: 2 });
+  const button = h("button", { class: "lab-button", onclick });
   root.append(button);
   const stop = follow(model, (state) => { button.textContent = `Count ${state.count}`; });
   return () => { stop(); close(); };
