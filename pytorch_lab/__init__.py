@@ -15,6 +15,7 @@
 | `lab.clinic(...)`         | find the cause of a symptom, then heal the code             |
 | `lab.recall(...)`         | questions from earlier lessons                              |
 | `lab.exercise(...)`       | check, hint, reset and solution of a graded exercise        |
+| `lab.setup()`             | the first cell of a notebook: Colab's widgets on            |
 
 Importing this package imports none of them, and not torch: a name loads on first use.
 """
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytorch_lab import checks, modules
     from pytorch_lab.checks import exercise
+    from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, order, predict, recall, show
 
 __version__ = "0.1.0"
@@ -38,6 +40,7 @@ __all__ = [
     "order",
     "predict",
     "recall",
+    "setup",
     "show",
 ]
 
@@ -48,6 +51,7 @@ _HOMES = {
     "order": "widgets",
     "predict": "widgets",
     "recall": "widgets",
+    "setup": "colab",
     "show": "widgets",
 }
 
