@@ -1,0 +1,125 @@
+"""What a visible check found, in words and with the learner's own line.
+
+    >>> print(Verdict("03.2", "failed", "A plain list hides its layers."))
+    03.2 ✗ not yet: A plain list hides its layers.
+
+An error is told from where the learner can act: the innermost line of their own cells, found in
+the traceback by the notebook's namespace, not by file names, which differ between front ends.
+"""
+
+import linecache
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+from pytorch_lab.checks.expect import WrongAnswer
+from pytorch_lab.errors import CheckFailed
+
+WORDS = {
+    "open": ("○", "open"),
+    "failed": ("✗", "not yet"),
+    "raised": ("✗", "error"),
+    "passed": ("✓", "passed"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the learner's own code."""
+
+    number: int  # in its cell, from 1
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a visible check found."""
+
+    exercise: str
+    state: str  # "open", "failed", "raised" or "passed"
+    message: str = ""  # one paragraph, with `code` spans
+    evidence: str = ""  # the smallest difference; also the end of the message
+    line: Line | None = None  # where the learner's code raised
+    printed: str = ""  # what the answer printed meanwhile
+
+    def __str__(self) -> str:
+        icon, word = WORDS[self.state]
+        return f"{self.exercise} {icon} {word}" + (f": {self.message}" if self.message else "")
+
+
+class _Step(NamedTuple):
+    """One frame of a traceback."""
+
+    code: CodeType
+    frame: FrameType
+    line: Line
+
+
+def judge(
+    exercise: str, check: Callable[..., None], error: BaseException, printed: str = ""
+) -> Verdict:
+    """The verdict on an answer for which the check raised `error`."""
+    if isinstance(error, WrongAnswer):
+        return Verdict(exercise, "failed", str(error), error.evidence, printed=printed)
+    if isinstance(error, CheckFailed):
+        return Verdict(exercise, "failed", str(error), printed=printed)
+    steps = list(_steps(error))
+    asked = [step for step in steps if _belongs(step.code, check.__code__)]
+    own = [
+        step
+        for step in steps
+        if step.frame.f_globals is check.__globals__ and not _belongs(step.code, check.__code__)
+    ]
+    if isinstance(error, NameError) and steps and asked and steps[-1] is asked[-1]:
+        message = f"The check looks for `{error.name}`; run the cell that defines it."
+        return Verdict(exercise, "open", message, printed=printed)
+    if isinstance(error, NotImplementedError) and own and steps[-1] is own[-1]:
+        number = own[-1].line.number
+        message = f"Line {number} of your answer still raises `NotImplementedError`: your turn."
+        return Verdict(exercise, "open", message, printed=printed)
+    line = own[-1].line if own else None
+    return Verdict(exercise, "raised", _tell(error, line, asked), line=line, printed=printed)
+
+
+def _tell(error: BaseException, line: Line | None, asked: list[_Step]) -> str:
+    """One sentence about an error, and one about its line."""
+    what = f"{type(error).__name__}"
+    said = _first(error)
+    if isinstance(error, KeyboardInterrupt):
+        where = f"in your line {line.number}" if line else "while the check ran"
+        return f"Interrupted {where}; is there a loop that never ends?"
+    if line:
+        return (
+            f"{what} in your line {line.number}: {said}"
+            if said
+            else f"{what} in your line {line.number}"
+        )
+    where = f" at `{asked[-1].line.source}`" if asked and asked[-1].line.source else ""
+    return f"{what} while the check used your answer{where}" + (f": {said}" if said else "")
+
+
+def _first(error: BaseException) -> str:
+    """The first lines of what an error says; the error may be of the learner's own making."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - a __str__ that raises
+        return ""
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _belongs(code: CodeType, check: CodeType) -> bool:
+    """Whether code is the check function or stands inside it."""
+    name = check.co_qualname
+    inside = code.co_qualname == name or code.co_qualname.startswith(f"{name}.<locals>.")
+    return inside and code.co_filename == check.co_filename
+
+
+def _steps(error: BaseException) -> Iterator[_Step]:
+    step = error.__traceback__
+    while step is not None:
+        frame, number = step.tb_frame, step.tb_lineno
+        source = linecache.getline(frame.f_code.co_filename, number, frame.f_globals).strip()
+        yield _Step(frame.f_code, frame, Line(number, source))
+        step = step.tb_next
