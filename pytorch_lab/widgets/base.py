@@ -35,12 +35,13 @@ class LabWidget(anywidget.AnyWidget):
     state = traitlets.Dict().tag(sync=True)
 
     stem: ClassVar[str] = ""
+    shared: ClassVar[tuple[str, ...]] = ("base",)  # stems put in front of the widget's own
 
     def __init_subclass__(cls, stem: str = "", **kwargs: Any) -> None:
         if stem:
             cls.stem = stem
-            cls._esm = asset("base.js") + asset(f"{stem}.js")
-            cls._css = asset("base.css") + asset(f"{stem}.css")
+            cls._esm = "".join(asset(f"{part}.js") for part in (*cls.shared, stem))
+            cls._css = "".join(asset(f"{part}.css") for part in (*cls.shared, stem))
         super().__init_subclass__(**kwargs)
 
     def __init__(self, state: dict[str, Any]) -> None:

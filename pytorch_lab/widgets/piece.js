@@ -1,0 +1,215 @@
+// What the pieces of a lesson share: the header with the word for its kind, a question with its
+// verdict, code with line numbers, a run's report, a curve, and patience with a silent kernel.
+
+const ICONS = {
+  Predict: "M8 1.8a4.4 4.4 0 0 1 2.5 8c-.5.4-.7.9-.7 1.5v.4H6.2v-.4c0-.6-.2-1.1-.7-1.5a4.4 4.4 0 0 1 2.5-8zM6.5 14.2h3",
+  "Put in order": "M2 4h8M2 8h8M2 12h8M13.2 3v9.6M11.4 10.8l1.8 1.9 1.8-1.9",
+  Clinic: "M1.5 8.5h3l1.5-5 3.2 9.5 1.8-4.5h3.5",
+  Recall: "M13.5 8a5.5 5.5 0 1 1-1.7-4M12 1.2v3h-3M8 5v3.2l2 1.3",
+  Lesson: "M8 4C6.5 2.8 4.3 2.5 2 2.8v9.5c2.3-.3 4.5 0 6 1.2 1.5-1.2 3.7-1.5 6-1.2V2.8C11.7 2.5 9.5 2.8 8 4zM8 4v9.5",
+  Learned: "M3.5 14.5V2M3.5 2.5h8.5l-2 3 2 3H3.5",
+  right: "M2.8 8.5l3.5 3.7 7-8.2",
+  wrong: "M3.8 3.8l8.4 8.4M12.2 3.8l-8.4 8.4",
+  warn: "M8 2L14.5 13.5H1.5zM8 6.5v3.2M8 11.6v.4",
+};
+
+/** An element of an SVG. */
+function draw(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** A small line drawing; words always stand beside it. */
+function icon(name) {
+  return draw(
+    "svg",
+    { class: "piece-icon", viewBox: "0 0 16 16", "aria-hidden": "true" },
+    draw("path", { d: ICONS[name] }),
+  );
+}
+
+/** The word for its kind, and what stands beside it on the right. */
+function heading(kind, ...beside) {
+  return h("header", { class: "piece-head" },
+    h("span", { class: "piece-kind" }, icon(kind), kind), ...beside);
+}
+
+/** A sentence without its marks, for names that are read aloud. */
+function plain(text) {
+  return text.replace(/`([^`]+)`/g, "$1").replace(/\*\*([^*]+)\*\*/g, "$1");
+}
+
+/** A box that says in words and with a sign how it went; it can be given the focus. */
+function verdict(right, ...children) {
+  const tone = right ? "lab-good" : "lab-bad";
+  return h("div", { class: `lab-note piece-verdict ${tone}`, tabindex: "-1" },
+    icon(right ? "right" : "wrong"), h("div", { class: "piece-says" }, ...children));
+}
+
+/** Where a trouble of ours is said: the learner's folder is not writable, ... */
+function troubleBox() {
+  const box = h("div", { class: "lab-note lab-warn", role: "alert", hidden: true });
+  const show = (text) => {
+    box.hidden = !text;
+    box.replaceChildren(...(text ? [icon("warn"), " ", ...prose(text)] : []));
+  };
+  return { box, show };
+}
+
+const SILENCE_MS = 4000;
+
+/**
+ * Ask the kernel and say so when it is silent: it may be busy with another cell, or gone.
+ * @param {{model: any, says: (text: string) => void}} _
+ */
+function patience({ model, says }) {
+  let timer = null;
+  const settle = () => { clearTimeout(timer); timer = null; says(""); };
+  const request = (name, arguments_, silent) => {
+    settle();
+    timer = setTimeout(() => says(silent), SILENCE_MS);
+    ask(model, name, arguments_);
+  };
+  return { request, settle, waiting: () => timer !== null };
+}
+
+/**
+ * What a learner typed, as a number; null when it is none. A comma may stand for the point, but
+ * "1,000" could be meant either way and is none.
+ * @param {string} text
+ */
+function numberFrom(text) {
+  let plain = String(text).trim().replace(/\s|_/g, "").replace("−", "-");
+  if (/^[+-]?\d*,\d+$/.test(plain) && !/^[+-]?\d{1,3},\d{3}$/.test(plain)) {
+    plain = plain.replace(",", ".");
+  }
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : null;
+}
+
+/** Whether a number is the answer; `Number.is_right` in question.py has the same rule. */
+function closeEnough(guess, { answer, tolerance }) {
+  return Math.abs(guess - answer) <= tolerance + 1e-9 * Math.max(1, Math.abs(answer));
+}
+
+/** At most six digits that mean something. */
+function short(number) {
+  return String(Number(number.toPrecision(6)));
+}
+
+/** "3 is 1 MB too low." */
+function howFar(guess, { answer, unit }) {
+  const far = `${short(Math.abs(guess - answer))} ${unit}`.trim();
+  return `${short(guess)} is ${far} too ${guess < answer ? "low" : "high"}.`;
+}
+
+/**
+ * A question, its button, then its verdict.
+ * @param {any} question what Question.state() gives
+ * @param {{kept: any, heard: (guess: any, right: boolean) => void, lock?: string, again?: string}} _
+ */
+function questionForm(question, { kept, heard, lock = "Lock in my guess", again = "Guess again" }) {
+  const element = h("div", { class: "piece-question" });
+  const parts = question.kind === "number" ? numberParts(question) : choiceParts(question);
+  let last = kept?.last ?? null;
+
+  function open() {
+    const problem = h("p", { class: "piece-problem", role: "alert", hidden: true });
+    const form = h("form", { novalidate: true, onsubmit: (event) => {
+      event.preventDefault();
+      const { guess, missing } = parts.read(form);
+      problem.hidden = missing === undefined;
+      problem.textContent = missing ?? "";
+      if (missing !== undefined) return;
+      const right = parts.right(guess);
+      close(guess, null);
+      element.querySelector(".piece-verdict").focus({ preventScroll: true });
+      heard(guess, right);
+    } }, parts.fields(null), problem, h("button", { class: "lab-button lab-main", type: "submit" }, lock));
+    element.replaceChildren(form);
+  }
+
+  function close(guess, memory) {
+    last = guess;
+    const right = parts.right(guess);
+    const retry = !right && question.kind === "choice" && h("button", {
+      class: "lab-button", type: "button",
+      onclick: () => { open(); element.querySelector("input").focus(); },
+    }, again);
+    element.replaceChildren(
+      h("form", { onsubmit: (event) => event.preventDefault() }, parts.fields(guess)),
+      verdict(right,
+        h("p", {}, h("strong", {}, right ? "Right. " : "Not quite. "), ...parts.explain(guess)),
+        memory && h("p", { class: "lab-quiet" }, ...remembered(memory, question)), retry),
+      parts.others(guess) ?? "",
+    );
+  }
+
+  const adopt = (memory) => { if (memory && memory.last !== last) close(memory.last, memory); };
+  if (kept) close(kept.last, kept);
+  else open();
+  return { element, adopt };
+}
+
+/** "You answered this earlier; your first guess was 8." */
+function remembered({ guess, last }, { unit }) {
+  if (guess === last) return ["This was your guess the first time."];
+  const shown = typeof guess === "number" ? `${short(guess)} ${unit}`.trim() : guess;
+  return ["Your first guess was: ", ...prose(shown)];
+}
+
+function choiceParts({ ask: words, options }) {
+  const find = (guess) => options.find((option) => option.text === guess);
+  const field = (option, guess) => {
+    const mine = option.text === guess;
+    const tone = !mine ? "" : option.right ? " piece-right" : " piece-wrong";
+    return h("label", { class: `piece-option${tone}` },
+      h("input", {
+        type: "radio", name: "guess", value: option.text, checked: mine, disabled: guess !== null,
+      }),
+      h("span", {}, ...prose(option.text)),
+      mine && h("span", { class: "piece-tag" }, icon(option.right ? "right" : "wrong"), "your guess"));
+  };
+  return {
+    fields: (guess) => h("fieldset", { class: guess === null ? "" : "piece-locked" },
+      h("legend", {}, ...prose(words)), ...options.map((option) => field(option, guess))),
+    read: (form) => {
+      const guess = new FormData(form).get("guess");
+      return guess === null ? { missing: "Pick one of the answers first." } : { guess };
+    },
+    right: (guess) => find(guess).right,
+    explain: (guess) => prose(find(guess).why),
+    others: (guess) => h("details", { class: "piece-others" },
+      h("summary", {}, "What the others would mean"),
+      h("dl", {}, ...options.filter((option) => option.text !== guess).flatMap((option) => [
+        h("dt", {}, ...prose(option.text), option.right && h("span", { class: "piece-tag" }, icon("right"), "the answer")),
+        h("dd", {}, ...prose(option.why))]))),
+  };
+}
+
+function numberParts(question) {
+  const { ask: words, unit, tolerance, shown, why } = question;
+  const hint = tolerance ? `Within ± ${short(tolerance)} counts as right.` : "";
+  return {
+    fields: (guess) => h("label", { class: "piece-number" },
+      h("span", { class: "piece-ask" }, ...prose(words)),
+      h("span", { class: "lab-row" },
+        h("input", {
+          type: "text", inputmode: "decimal", autocomplete: "off", name: "guess", size: 12,
+          value: guess === null ? "" : short(guess), disabled: guess !== null,
+        }),
+        unit && h("span", {}, unit), hint && h("span", { class: "lab-quiet" }, hint))),
+    read: (form) => {
+      const guess = numberFrom(String(new FormData(form).get("guess")));
+      return guess === null ? { missing: "Type a number, such as 12 or 0.5." } : { guess };
+    },
+    right: (guess) => closeEnough(guess, question),
+    explain: (guess) => closeEnough(guess, question)
+      ? prose(`The answer is **${shown}**. ${why}`)
+      : prose(`${howFar(guess, question)} The answer is **${shown}**. ${why}`),
+    others: () => null,
+  };
+}
+
+export { closeEnough, howFar, numberFrom, short };
