@@ -64,7 +64,10 @@ def files() -> list[str]:
         'START_HERE.md'
     """
     folders = ("exercises", "notebooks")
-    return [LANDING_PAGE, *(name for folder in folders for name in sorted(_delivered_below(folder)))]
+    return [
+        LANDING_PAGE,
+        *(name for folder in folders for name in sorted(_delivered_below(folder))),
+    ]
 
 
 def _delivered_below(folder: str) -> Iterator[str]:
@@ -141,7 +144,7 @@ def _deliver(folder: Path) -> Delivery:
 
 
 def _beside(name: str) -> str:
-    """Where a newer version goes when the learner's own is kept: `notebooks/03_modules.new.ipynb`."""
+    """Where a newer version goes when theirs is kept: `notebooks/03_modules.new.ipynb`."""
     path = PurePosixPath(name)
     return str(path.with_suffix(f".new{path.suffix}"))
 

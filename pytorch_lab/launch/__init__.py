@@ -14,7 +14,7 @@ that the layout of their other work stays as it was.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytorch_lab.course import OURS
@@ -77,13 +77,16 @@ def has_screen(environment: Mapping[str, str], platform: str) -> bool:
     return not platform.startswith("linux") or any(environment.get(name) for name in screens)
 
 
-def serve(folder: Path, *, browser: bool = True, port: int | None = None) -> None:
-    """Be JupyterLab on the course in `folder` until Ctrl-C.
+def find() -> Callable[[list[str]], None]:
+    """The entry point of the JupyterLab beside this package.
 
-    It runs in this very process: what Python and which packages serve is then no question.
+    Example:
+        >>> from pytorch_lab import launch
+        >>> callable(launch.find())
+        True
 
     Raises:
-        CourseError: JupyterLab isn't installed beside this package.
+        CourseError: there is none.
     """
     try:
         from jupyterlab.labapp import main
@@ -92,5 +95,17 @@ def serve(folder: Path, *, browser: bool = True, port: int | None = None) -> Non
             f"expected JupyterLab beside PyTorch Lab in {sys.prefix}, found none; install it with: "
             f'{sys.executable} -m pip install "pytorch-lab[lab]".'
         ) from error
+    return main
+
+
+def serve(folder: Path, *, browser: bool = True, port: int | None = None) -> None:
+    """Be JupyterLab on the course in `folder` until Ctrl-C.
+
+    It runs in this very process: what Python and which packages serve is then no question.
+
+    Raises:
+        CourseError: JupyterLab isn't installed beside this package.
+    """
+    start = find()
     os.environ["JUPYTER_CONFIG_PATH"] = config_path(os.environ)
-    main(arguments(folder, browser=browser, port=port))
+    start(arguments(folder, browser=browser, port=port))
