@@ -1,0 +1,67 @@
+"""Which line of the learner's code made this? Names such as `model.py:12`, the same in every run.
+
+A notebook's cell lives in a file whose name changes with the process, so it is written `cell:12`.
+"""
+
+import ast
+import functools
+import inspect
+import textwrap
+import types
+from pathlib import Path
+
+from pytorch_lab.modules.reach import is_library_file
+
+
+def spell(file: str, line: int) -> str:
+    """How a line is written: the file's name without its folder, and the number."""
+    name = Path(file).name
+    if "ipykernel_" in file or name.startswith("<"):
+        name = "cell"
+    return f"{name}:{line}"
+
+
+def line_of_caller(frame: types.FrameType | None) -> str:
+    """The innermost line of the learner's code, seen from `frame`; empty if there is none."""
+    while frame is not None:
+        if not is_library_file(frame.f_code.co_filename):
+            return spell(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return ""
+
+
+@functools.lru_cache(maxsize=1024)
+def line_of_attribute(cls: type, name: str) -> str:
+    """The line that assigns `self.<name>` (or the class attribute `<name>`) first, if found."""
+    for base in cls.__mro__:
+        try:
+            file = inspect.getsourcefile(base)
+            text, first = inspect.getsourcelines(base)
+        except (OSError, TypeError):  # typed into a terminal, or built in
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent("".join(text)))
+        except SyntaxError:  # a class inside a string or a macro
+            continue
+        lines = [
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, ast.stmt) and _assigns(node, name)
+        ]
+        if file and lines:
+            return spell(file, first + min(lines) - 1)
+    return ""
+
+
+def _assigns(node: ast.stmt, name: str) -> bool:
+    if isinstance(node, ast.Assign):
+        targets = [t for target in node.targets for t in ast.walk(target)]
+    elif isinstance(node, ast.AnnAssign | ast.AugAssign):
+        targets = [node.target]
+    else:
+        return False
+    return any(
+        (isinstance(t, ast.Attribute) and t.attr == name)
+        or (isinstance(t, ast.Name) and t.id == name)
+        for t in targets
+    )

@@ -1,0 +1,45 @@
+"""What every test needs: one torch thread, a progress file of its own, and golden texts."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--overwrite", action="store_true", help="write the golden texts anew instead of comparing"
+    )
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """More threads only fight for the cores, and make sums differ in their last bits."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test may touch a learner's progress."""
+    file = tmp_path / "progress.json"
+    monkeypatch.setenv("PYTORCH_LAB_PROGRESS", str(file))
+    return file
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """`golden(name, text)`: equal to `tests/golden/<name>.txt`, or written there on request."""
+
+    def compare(name: str, text: str) -> None:
+        file = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--overwrite"):
+            GOLDEN.mkdir(exist_ok=True)
+            file.write_text(text + "\n", "utf-8")
+        assert file.exists(), f"no golden text {file.name}; run pytest with --overwrite to write it"
+        assert text + "\n" == file.read_text("utf-8")
+
+    return compare
