@@ -80,13 +80,6 @@ def _differ(got: Any, want: Any, name: str) -> str | None:
     return _differ_scalar(got["value"], want["value"], kind, name)
 
 
-def _differ_scalar(got: Any, want: Any, kind: str, name: str) -> str | None:
-    dtype = {"float": "float64", "complex": "complex128", "int": "int64", "bool": "bool"}.get(kind)
-    if dtype is None:
-        return None if got == want else f"{name}: expected {_quote(want)}, got {_quote(got)}"
-    return _say_numbers(name, _read(got, dtype), _read(want, dtype), dtype)
-
-
 def _differ_items(got: list[Any], want: list[Any], name: str) -> str | None:
     if len(got) != len(want):
         return f"{name}: expected {_items(want)}, got {_items(got)}"
@@ -130,7 +123,7 @@ def _differ_tensor(got: dict[str, Any], want: dict[str, Any], name: str) -> str 
 def _differ_scalar(got: Any, want: Any, kind: str, name: str) -> str | None:
     dtype = {"float": "float64", "complex": "complex128", "int": "int64", "bool": "bool"}.get(kind)
     if dtype is None:
-        return None if got == want else f"{name}: expected {_quote(want)}, got {_quote(got)}"
+        return None if got == want else _say_texts(name, got, want)
     mine, theirs = _read(got, dtype), _read(want, dtype)
     return None if _close(mine, theirs, dtype) else _say_numbers(name, mine, theirs, dtype)
 
@@ -151,8 +144,23 @@ def _close(got: Any, want: Any, dtype: str) -> bool:
     if dtype not in TOLERANCES:
         return False
     rtol, atol = TOLERANCES[dtype]
-    error = abs(got - want)
-    return math.isfinite(error) and error <= atol + rtol * abs(want)
+    error = _size(got - want)
+    return math.isfinite(error) and error <= atol + rtol * _size(want)
+
+
+def _size(number: Any) -> float:
+    """The absolute value; of a complex number too large for one, infinity."""
+    return math.hypot(number.real, number.imag)
+
+
+def _say_texts(name: str, got: str, want: str) -> str:
+    """Two texts; of long ones the place where they part."""
+    if max(len(got), len(want)) <= 60:
+        return f"{name}: expected {want!r}, got {got!r}"
+    pairs = enumerate(zip(got, want, strict=False))
+    start = next((i for i, (g, w) in pairs if g != w), min(len(got), len(want)))
+    mine, theirs = (repr(text[start : start + 30]) for text in (got, want))
+    return f"{name}, from character {start}: expected {theirs}, got {mine}"
 
 
 def _say_numbers(where: str, got: Any, want: Any, dtype: str) -> str:

@@ -106,12 +106,15 @@ def seed_globals(start: int) -> None:
 
 def global_states() -> tuple[Any, ...]:
     """Where the shared generators stand; `restore_globals` puts them back."""
-    return torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    return torch.get_rng_state(), cuda, random.getstate(), np.random.get_state()  # noqa: NPY002
 
 
 def restore_globals(states: tuple[Any, ...]) -> None:
     """Put the shared generators back."""
-    torch_state, python_state, numpy_state = states
+    torch_state, cuda_states, python_state, numpy_state = states
     torch.set_rng_state(torch_state)
+    if cuda_states:
+        torch.cuda.set_rng_state_all(cuda_states)
     random.setstate(python_state)
     np.random.set_state(numpy_state)  # noqa: NPY002

@@ -75,9 +75,17 @@ class _Encoder:
         if kind in (dict, OrderedDict):
             return {
                 "is": "dict",
-                "items": [[_key(k), self.encode(v, depth + 1)] for k, v in value.items()],
+                "items": [[self.key(k), self.encode(v, depth + 1)] for k, v in value.items()],
             }
         return self.torch(value)
+
+    def key(self, key: Any) -> dict[str, Any]:
+        """The tagged form of a dict's key."""
+        if type(key) not in (str, int):
+            raise UsageError(
+                f"expected a dict with keys of type str or int, got {_name(type(key))}."
+            )
+        return self.encode(key)
 
     def torch(self, value: Any) -> dict[str, Any]:
         """The tagged form of what only torch knows."""
@@ -107,20 +115,26 @@ class _Encoder:
         if value.is_nested or value.device.type == "meta":
             what = "a nested one" if value.is_nested else "one on the meta device"
             raise UsageError(f"expected a tensor with a shape and numbers, got {what}.")
-        self.count(value.numel())
-        plain = torch.Tensor.detach(value).cpu().clone()
-        layout = str(plain.layout).removeprefix("torch.")
-        if layout != "strided":
-            plain = plain.to_dense()
+        # Through the class: an attribute of the object may stand in front of a method.
+        self.count(torch.Tensor.numel(value))
+        layout = str(value.layout).removeprefix("torch.")
+        try:
+            plain = torch.Tensor.detach(value).cpu().clone()
+            plain = plain if layout == "strided" else plain.to_dense()
+            values = _values(plain, dtype)
+        except RuntimeError as error:
+            raise UsageError(
+                f"expected a tensor whose numbers can be read, got {str(error)[:80]!r}."
+            ) from error
         return {
             "is": "tensor",
-            "class": "Tensor" if type(value) is torch.Tensor else type(value).__name__,
+            "class": type(value).__name__,
             "shape": list(plain.shape),
             "dtype": dtype,
             "device": value.device.type,
             "layout": layout,
             "requires_grad": value.requires_grad,
-            "values": _values(plain, dtype),
+            "values": values,
         }
 
 
@@ -168,12 +182,6 @@ def _advice(value: Any) -> str:
     return ""
 
 
-def _key(key: Any) -> dict[str, Any]:
-    if type(key) not in (str, int):
-        raise UsageError(f"expected a dict with keys of type str or int, got {_name(type(key))}.")
-    return _Encoder().encode(key)
-
-
 def _number(value: Any) -> Any:
     """A number as JSON has it: not-finite ones and very large integers as text."""
     if type(value) is complex:
@@ -193,7 +201,7 @@ def _values(plain: Any, dtype: str) -> list[Any]:
         plain = plain.to(torch.float64)
     elif dtype in COMPLEX:
         plain = plain.to(torch.complex128)
-    flat = torch.Tensor.tolist(plain.reshape(-1))
+    flat = plain.resolve_conj().resolve_neg().reshape(-1).tolist()
     return flat if dtype == "bool" else [_number(x) for x in flat]
 
 
@@ -207,10 +215,10 @@ def flaw(node: Any) -> str | None:
         "a float has the value '0.5'"
     """
     try:
-        left = _check(node, MAX_PARTS * 2, 0)
+        left = _check(node, MAX_PARTS, 0)
     except _Flaw as found:
         return str(found)
-    return None if left >= 0 else f"it has more than {MAX_PARTS * 2:,} parts"
+    return None if left >= 0 else f"it has more than {MAX_PARTS:,} parts"
 
 
 class _Flaw(Exception):
@@ -256,7 +264,7 @@ def _check_items(node: dict[str, Any], left: int, depth: int) -> int:
 
 def _check_tensor(node: dict[str, Any]) -> int:
     shape, dtype, values = node.get("shape"), node.get("dtype"), node.get("values")
-    if type(shape) is not list or not all(type(n) is int and n >= 0 for n in shape):
+    if type(shape) is not list or not all(type(n) is int and 0 <= n <= _SAFE_INT for n in shape):
         raise _Flaw(f"a tensor has the shape {_cut(shape)}")
     if type(dtype) is not str or dtype not in _ELEMENT:
         raise _Flaw(f"a tensor has the dtype {_cut(dtype)}")
@@ -267,7 +275,7 @@ def _check_tensor(node: dict[str, Any]) -> int:
     count = 0 if 0 in shape else math.prod(shape) if len(shape) < 64 else -1
     if type(values) is not list or len(values) != count:
         many = len(values) if type(values) is list else _cut(values)
-        raise _Flaw(f"a tensor of shape {_cut(tuple(shape))} has {many} values")
+        raise _Flaw(f"a tensor has {many} values, not those of its shape")
     wrong = [x for x in values if not _IS_VALUE[_ELEMENT[dtype]](x)]
     if wrong:
         raise _Flaw(f"a tensor of dtype {dtype} has the value {_cut(wrong[0])}")
@@ -305,7 +313,11 @@ _ELEMENT = {
 
 def _cut(x: Any, *, quote: bool = True) -> str:
     """A short text of anything that JSON can hold, however deep or long."""
-    if type(x) in (dict, list) and len(x) > 3:
-        return f"{type(x).__name__} of {len(x)}"
+    if type(x) in (dict, list, tuple):
+        return f"a {type(x).__name__} of {len(x)}"
+    if type(x) is int and x.bit_length() > 64:
+        return "a very large int"
+    if type(x) is str:
+        x = x[:50]
     text = repr(x) if quote else str(x)
     return text if len(text) <= 40 else text[:39] + "…"

@@ -4,6 +4,7 @@ It runs the visible check, remembers state, tries and hints in `progress.json`, 
 widget sentences to show. Task, points, stub and solution are read from the course's own notebooks.
 """
 
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pytorch_lab import progress
@@ -29,19 +30,27 @@ def exercise(id: str) -> ExercisePanel:
 
 
 class _Desk:
-    """One exercise: what is known about it, and what each button does."""
+    """One exercise: what is known about it, and what each button does.
+
+    What is remembered lies in the file, for two kernels may show the same exercise; `self.known` is
+    the copy that goes on working where the file cannot be read or written.
+    """
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.check = registry.registered(id)
         self.source = sources.find(id)
-        self.known: dict[str, Any] = dict(progress.read()["exercises"].get(id, {}))
+        self.known = _Known()
         self.note = ""
+        self.opened = False  # the solution, in this panel
 
     def panel(self) -> ExercisePanel:
         """A new panel, after one run of the check."""
         verdict = registry.run(self.id)
-        self._count(verdict, again=str(verdict) == self.known.get("said"))
+        self._look_up()
+        # Running the cell again, say with Run All, is no new try unless something has changed.
+        if str(verdict) != self.known.said:
+            self._count(verdict)
         state = {
             "exercise": self.id,
             "title": self.source.title,
@@ -49,77 +58,127 @@ class _Desk:
             "stub": None,
             "turn": 0,
         }
-        buttons = {"check": self.on_check, "hint": self.on_hint, "reset": self.on_reset}
-        buttons["solution"] = self.on_solution
+        buttons = {
+            "check": self.on_check,
+            "hint": self.on_hint,
+            "reset": self.on_reset,
+            "solution": self.on_solution,
+        }
         return ExercisePanel(state | self._judged(verdict) | self._counted(), buttons)
 
     def on_check(self) -> dict[str, Any]:
         """Run the check again; a wrong answer is a try."""
+        self.check = registry.registered(self.id)
         verdict = registry.run(self.id)
-        self._count(verdict, again=False)
+        self._look_up()
+        self._count(verdict)
         return self._judged(verdict) | self._counted() | {"stub": None}
 
     def on_hint(self) -> dict[str, Any]:
         """One hint more."""
-        self._remember(hints=min(self.known.get("hints", 0) + 1, len(self.check.hints)))
+        self._look_up()
+        self._keep(hints=min(self.known.hints + 1, len(self.check.hints)))
         return self._counted()
 
     def on_reset(self) -> dict[str, Any]:
-        """Forget tries, hints and state, and show the stub; the learner's cell is theirs."""
-        self._remember(state="open", tries=0, hints=0, passed=False, said="")
-        message = "Tries and hints are forgotten. Your cell is as you left it."
-        return (
-            self._judged(Verdict(self.id, "open", message))
-            | self._counted()
-            | {"stub": self.source.stub}
-        )
+        """Forget tries and hints and show the stub; the learner's cell is theirs."""
+        self.opened = False
+        self._keep(state="open", tries=0, hints=0, passed=False, said="")
+        said = "Tries and hints are forgotten. Your own cell is as you left it."
+        fresh = Verdict(self.id, "open", said, said)
+        return self._judged(fresh) | self._counted() | {"stub": self.source.stub}
 
     def on_solution(self) -> dict[str, Any]:
-        """The solution's text, when it is open to the learner."""
-        shown = self._counted()
-        if shown["solution"]["enabled"]:
-            shown["solution"]["text"] = self.source.solution
-        return shown
+        """The solution's text, once it is open to the learner."""
+        self._look_up()
+        self.opened = True
+        return self._counted()
 
-    def _count(self, verdict: Verdict, *, again: bool) -> None:
-        if verdict.state == "open" or again:
-            return
-        tries = self.known.get("tries", 0) + (verdict.state != "passed")
-        passed = self.known.get("passed", False) or verdict.state == "passed"
-        self._remember(state=verdict.state, tries=tries, passed=passed, said=str(verdict))
-
-    def _remember(self, **facts: Any) -> None:
-        self.known |= facts
+    def _look_up(self) -> None:
         try:
-            progress.remember("exercises", self.id, **self.known)
-            self.note = ""
+            found = progress.read()["exercises"].get(self.id)
         except CourseError as error:
             self.note = str(error)
+        else:
+            # Nothing in the file after a write that failed: go on with what we know.
+            self.known = _Known.of(found) if found or not self.note else self.known
+
+    def _count(self, verdict: Verdict) -> None:
+        if verdict.state == "open":
+            return
+        won = verdict.state == "passed"
+        self._keep(
+            state=verdict.state,
+            tries=self.known.tries + (not won),
+            passed=self.known.passed or won,
+            said=str(verdict),
+        )
+
+    def _keep(self, **facts: Any) -> None:
+        self.known = replace(self.known, **facts)
+        try:
+            progress.remember("exercises", self.id, **asdict(self.known))
+        except CourseError as error:
+            self.note = str(error)
+        else:
+            self.note = ""
 
     def _judged(self, verdict: Verdict) -> dict[str, Any]:
         icon, word = WORDS[verdict.state]
-        line = verdict.line
         return {
             "state": verdict.state,
             "icon": icon,
             "word": word,
             "message": verdict.message,
-            "line": {"number": line.number, "source": line.source} if line else None,
+            "why": verdict.why,
+            "evidence": verdict.evidence,
+            "line": asdict(verdict.line) if verdict.line else None,
             "printed": verdict.printed,
         }
 
     def _counted(self) -> dict[str, Any]:
-        tries, passed = self.known.get("tries", 0), self.known.get("passed", False)
-        left = TRIES_BEFORE_SOLUTION - tries
-        reason = ""
-        if self.source.solution is None:
-            reason = "This copy of the course carries no solution."
-        elif not passed and left > 0:
-            reason = f"Opens when you pass, or after {left} more {'try' if left == 1 else 'tries'}."
+        tries, shown = self.known.tries, self.known.hints
+        reason = self._why_closed()
+        opened = self.opened and not reason
         return {
             "tries": tries,
-            "hints": list(self.check.hints[: self.known.get("hints", 0)]),
+            "hints": list(self.check.hints[:shown]),
             "hint_count": len(self.check.hints),
-            "solution": {"enabled": not reason, "reason": reason, "text": None},
+            "solution": {
+                "enabled": not reason,
+                "reason": reason,
+                "text": self.source.solution if opened else None,
+            },
             "note": self.note,
         }
+
+    def _why_closed(self) -> str:
+        left = TRIES_BEFORE_SOLUTION - self.known.tries
+        if self.source.solution is None:
+            return "This copy of the course carries no solution."
+        if self.known.passed or left <= 0:
+            return ""
+        many = "try" if left == 1 else "tries"
+        return f"The solution opens when you pass, or after {left} more {many}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """One entry of `progress.json`."""
+
+    state: str = "open"
+    tries: int = 0
+    hints: int = 0
+    passed: bool = False  # at least once
+    said: str = ""  # the last verdict in words
+
+    @classmethod
+    def of(cls, entry: Any) -> "_Known":
+        """From a file that people may have edited; a value of another type is not taken."""
+        entry = entry if isinstance(entry, dict) else {}
+        facts = {f.name: entry[f.name] for f in fields(cls) if f.name in entry}
+        fitting = {k: v for k, v in facts.items() if type(v) is type(getattr(_NEW, k))}
+        return cls(**fitting)
+
+
+_NEW = _Known()

@@ -26,6 +26,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -126,6 +127,11 @@ class _Printed(io.TextIOBase):
             self._left -= len(text)
         return len(text)
 
+    def warn(self, message: Warning | str, category: type[Warning], *_where: Any) -> None:
+        """What `warnings` calls for each warning: it is shown like a printed line."""
+        first = next(iter(str(message).splitlines()), "")
+        self.write(f"{category.__name__}: {first}\n")
+
     def text(self) -> str:
         return "".join(self._parts).rstrip() + ("\n… and more" if self._left < 0 else "")
 
@@ -136,13 +142,12 @@ def _as_found(exercise: str, printed: _Printed) -> Iterator[None]:
     states = global_states()
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
     try:
-        with warnings.catch_warnings(record=True) as caught:
+        with warnings.catch_warnings():
             warnings.simplefilter("default")
+            warnings.showwarning = printed.warn
             seed_globals(start_of(exercise))
             yield
     finally:
-        for warning in caught[:5]:
-            printed.write(f"{warning.category.__name__}: {str(warning.message).splitlines()[0]}\n")
         torch.set_grad_enabled(grad)
         torch.set_default_dtype(dtype)
         restore_globals(states)

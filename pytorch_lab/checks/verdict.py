@@ -38,8 +38,9 @@ class Verdict:
 
     exercise: str
     state: str  # "open", "failed", "raised" or "passed"
-    message: str = ""  # one paragraph, with `code` spans
-    evidence: str = ""  # the smallest difference; also the end of the message
+    message: str = ""  # all there is to say, as one paragraph with `code` spans
+    why: str = ""  # the message without what `evidence` and `line` say
+    evidence: str = ""  # the smallest difference, or what the error says
     line: Line | None = None  # where the learner's code raised
     printed: str = ""  # what the answer printed meanwhile
 
@@ -60,10 +61,11 @@ def judge(
     exercise: str, check: Callable[..., None], error: BaseException, printed: str = ""
 ) -> Verdict:
     """The verdict on an answer for which the check raised `error`."""
-    if isinstance(error, WrongAnswer):
-        return Verdict(exercise, "failed", str(error), error.evidence, printed=printed)
     if isinstance(error, CheckFailed):
-        return Verdict(exercise, "failed", str(error), printed=printed)
+        why, evidence = str(error), ""
+        if isinstance(error, WrongAnswer):
+            why, evidence = error.why, error.evidence
+        return Verdict(exercise, "failed", str(error), why, evidence, printed=printed)
     steps = list(_steps(error))
     asked = [step for step in steps if _belongs(step.code, check.__code__)]
     own = [
@@ -71,42 +73,52 @@ def judge(
         for step in steps
         if step.frame.f_globals is check.__globals__ and not _belongs(step.code, check.__code__)
     ]
-    if isinstance(error, NameError) and steps and asked and steps[-1] is asked[-1]:
-        message = f"The check looks for `{error.name}`; run the cell that defines it."
-        return Verdict(exercise, "open", message, printed=printed)
+    absent = _absent(error, steps, asked, own)
+    if absent:
+        return Verdict(exercise, "open", absent, absent, printed=printed)
+    line = own[-1].line if own else None
+    why, evidence = _tell(error, line, asked)
+    full = why
+    if line and line.source:
+        full += f", `{_cut(line.source, 80)}`"
+    full += f": {evidence}" if evidence else "."
+    return Verdict(exercise, "raised", full, why, evidence, line, printed)
+
+
+def _absent(error: BaseException, steps: list[_Step], asked: list[_Step], own: list[_Step]) -> str:
+    """What of the answer is not there yet; "" when it is all there."""
+    if type(error) is NameError and asked and steps[-1] is asked[-1]:
+        return f"The check looks for `{error.name}`. Run the cell that defines it."
+    # torch raises NotImplementedError too; a stub raises it from a line of the learner's own.
     if isinstance(error, NotImplementedError) and own and steps[-1] is own[-1]:
         number = own[-1].line.number
-        message = f"Line {number} of your answer still raises `NotImplementedError`: your turn."
-        return Verdict(exercise, "open", message, printed=printed)
-    line = own[-1].line if own else None
-    return Verdict(exercise, "raised", _tell(error, line, asked), line=line, printed=printed)
+        return f"Your turn: line {number} of the answer still raises `NotImplementedError`."
+    return ""
 
 
-def _tell(error: BaseException, line: Line | None, asked: list[_Step]) -> str:
-    """One sentence about an error, and one about its line."""
-    what = f"{type(error).__name__}"
-    said = _first(error)
+def _tell(error: BaseException, line: Line | None, asked: list[_Step]) -> tuple[str, str]:
+    """Which error it is and where, and what it says."""
     if isinstance(error, KeyboardInterrupt):
         where = f"in your line {line.number}" if line else "while the check ran"
-        return f"Interrupted {where}; is there a loop that never ends?"
+        return f"Interrupted {where}", "is there a loop that never ends?"
+    kind = type(error).__name__
     if line:
-        return (
-            f"{what} in your line {line.number}: {said}"
-            if said
-            else f"{what} in your line {line.number}"
-        )
-    where = f" at `{asked[-1].line.source}`" if asked and asked[-1].line.source else ""
-    return f"{what} while the check used your answer{where}" + (f": {said}" if said else "")
+        return f"{kind} in your line {line.number}", _says(error)
+    where = f" at `{_cut(asked[-1].line.source, 80)}`" if asked and asked[-1].line.source else ""
+    return f"{kind} while the check used your answer{where}", _says(error)
 
 
-def _first(error: BaseException) -> str:
-    """The first lines of what an error says; the error may be of the learner's own making."""
+def _says(error: BaseException) -> str:
+    """What an error says; the error may be of the learner's own making."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - a __str__ that raises
         return ""
-    text = " ".join(text.split())
-    return text if len(text) <= 300 else text[:299] + "…"
+    return _cut(" ".join(text.split()), 300)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _belongs(code: CodeType, check: CodeType) -> bool:

@@ -42,16 +42,21 @@ class ExercisePanel(LabWidget, stem="exercise"):
             f"<p><strong>{prose.to_html(title)}</strong>{points}</p>",
             f"<p><strong>{s['icon']} {s['word']}</strong></p>",
         ]
-        if s["message"]:
-            parts.append(f"<p>{prose.to_html(s['message'])}</p>")
-        if s["line"]:
-            parts.append(f"<pre>{html.escape(s['line']['source'])}</pre>")
+        if s["why"]:
+            parts.append(f"<p>{prose.to_html(s['why'])}</p>")
+        if s["line"] and s["line"]["source"]:
+            line = f"{s['line']['number']}  {s['line']['source']}"
+            parts.append(f"<pre>{html.escape(line)}</pre>")
+        if s["evidence"]:
+            parts.append(f"<p><code>{html.escape(s['evidence'], quote=False)}</code></p>")
         return f"<section>{''.join(parts)}</section>"
 
     def __str__(self) -> str:
         s = self.state
         text = f"{s['exercise']} {s['icon']} {s['word']}"
-        return f"{text}: {s['message']}" if s["message"] else text
+        return prose.to_text(
+            f"{text}: {s['message']}" if s["message"] else text, indent="  ", first=""
+        )
 
     def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         bundle = super()._repr_mimebundle_(**kwargs)
