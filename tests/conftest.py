@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.real_lab import open_lab
+
+__all__ = ["open_lab"]  # a fixture of every test: a real JupyterLab
+
 GOLDEN = Path(__file__).parent / "golden"
 
 
