@@ -38,22 +38,29 @@ function ask(model, name, arguments_ = {}) {
 /**
  * The root of a widget: named, themed, and deaf to the notebook's own shortcuts, so that
  * "d d" typed on a focused slider never deletes the cell.
+ *
+ * Two guards, because front ends differ. JupyterLab 4.6 listens on the document while the key
+ * bubbles: it never hears a key that stops here. One that listens in the capture phase has already
+ * heard it, but leaves alone an element that carries `data-lm-suppress-shortcuts`; the focused
+ * element must carry it itself, since a shortcut's selector (`… :focus`) is matched before Lumino
+ * climbs to the parents.
  * @returns {{root: HTMLElement, say: (text: string) => void, close: () => void}}
  */
 function frame(el, { name, kind }) {
   const live = h("div", { class: "lab-live", role: "status", "aria-live": "polite" });
-  const root = h("section", {
-    class: `lab lab-${kind}`, "aria-label": name, "data-lm-suppress-shortcuts": "true",
-  });
-  const guard = (event) => event.stopPropagation();
-  const keys = ["keydown", "keyup", "keypress"];
-  for (const key of keys) root.addEventListener(key, guard);
+  const root = h("section", { class: `lab lab-${kind}`, "aria-label": name });
+  const ours = new AbortController();
+  for (const key of ["keydown", "keyup", "keypress"]) {
+    root.addEventListener(key, (event) => event.stopPropagation(), { signal: ours.signal });
+  }
+  const mark = (event) => event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+  root.addEventListener("focusin", mark, { signal: ours.signal });
   el.append(root, live);
   return {
     root,
     say: (text) => { live.textContent = text; },
     close: () => {
-      for (const key of keys) root.removeEventListener(key, guard);
+      ours.abort();
       root.remove();
       live.remove();
     },
