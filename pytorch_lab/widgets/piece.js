@@ -212,4 +212,93 @@ function numberParts(question) {
   };
 }
 
+/** Words of one line of code, each with its kind; what `listing` in listing.py gives. */
+function codeWords(words) {
+  return words.map(([kind, text]) => (kind ? h("span", { class: `code-${kind}` }, text) : text));
+}
+
+/**
+ * Code with line numbers, and a word at the line where the error came up.
+ * @param {string[][][]} lines
+ * @param {number|null} [faulty] from 1
+ */
+function codeBlock(lines, faulty = null) {
+  return h("pre", { class: "piece-code" }, h("code", {}, ...lines.map((words, index) => {
+    const wrong = index + 1 === faulty;
+    return h("span", { class: `code-line${wrong ? " code-faulty" : ""}`, "data-line": index + 1 },
+      ...codeWords(words), wrong && h("span", { class: "code-mark" }, icon("wrong"), "error here"), "\n");
+  })));
+}
+
+/** What came of a run: its output, warnings, error with the line, and the measured value. */
+function runReport(run, measure) {
+  const { stdout, warnings, fault, interrupted, value } = run;
+  const parts = [];
+  if (stdout) parts.push(h("pre", { class: "run-out" }, stdout.replace(/\n$/, "")));
+  for (const text of warnings) parts.push(h("p", { class: "run-warning" }, icon("warn"), h("span", {}, text)));
+  if (interrupted) parts.push(h("p", { class: "run-fault" }, icon("wrong"), h("span", {}, "Interrupted before it ended.")));
+  if (fault) {
+    parts.push(h("div", { class: "run-fault" }, icon("wrong"), h("div", {},
+      h("strong", {}, `${fault.type}: `), h("span", { class: "run-message" }, fault.message),
+      fault.line && h("div", {}, `line ${fault.line}: `, h("code", {}, fault.source)))));
+  }
+  if (!fault && !interrupted && value !== null) {
+    parts.push(h("p", { class: "run-value" }, measure && h("code", {}, measure), measure && " is ", h("output", {}, value)));
+  }
+  if (!parts.length) parts.push(h("p", { class: "lab-quiet" }, "It ran without a word."));
+  return h("div", { class: "run" }, ...parts);
+}
+
+/** The curves that curve.py planned. */
+function curveChart(plan) {
+  const [left, top, right, bottom] = plan.box;
+  const label = (x, y, anchor, text) => draw("text", { x, y, "text-anchor": anchor }, text);
+  const svg = draw("svg", {
+    class: "curve", viewBox: `0 0 ${plan.width} ${plan.height}`, role: "img", "aria-label": plan.alt,
+  });
+  for (const [y, text] of plan.y_ticks) {
+    svg.append(draw("path", { class: "curve-grid", d: `M${left} ${y}H${right}` }), label(left - 6, y + 4, "end", text));
+  }
+  for (const [x, text] of plan.x_ticks) svg.append(label(x, bottom + 17, "middle", text));
+  svg.append(draw("path", { class: "curve-axis", d: `M${left} ${top}V${bottom}H${right}` }),
+    label((left + right) / 2, plan.height - 8, "middle", plan.x_label), label(8, 15, "start", plan.y_label));
+  plan.series.forEach(({ name, path, end }, place) => {
+    const look = `curve-line curve-${place}`;
+    svg.append(draw("path", { class: look, d: path }));
+    if (end) svg.append(label(end[0] - 6, end[1], "end", end[2]));
+    const x = 168 + 120 * place;
+    if (plan.series.length > 1) {
+      svg.append(draw("path", { class: look, d: `M${x} 11h22` }), label(x + 28, 15, "start", name));
+    }
+  });
+  return svg;
+}
+
+/**
+ * A Run button that says what the kernel does: asked, running, silent.
+ * @param {{model: any, label: string, collect: () => any}} _ collect gives the arguments of `run`
+ */
+function runButton({ model, label, collect }) {
+  const words = h("span", { class: "piece-wait", role: "status" });
+  const kernel = patience({ model, says: (text) => {
+    words.textContent = text;
+    if (text) button.disabled = false;
+  } });
+  const button = h("button", { class: "lab-button lab-main", type: "button", onclick: () => press() }, label);
+  function press() {
+    if (button.disabled) return;
+    kernel.request("run", collect(),
+      "No answer yet: the kernel may be busy with another cell, or not running. Start it, run this cell again, then press here.");
+    button.disabled = true;
+    words.textContent = "Asked the kernel …";
+  }
+  /** @param {boolean} running whether the kernel says that it is at it */
+  function heard(running) {
+    kernel.settle();
+    button.disabled = running;
+    words.textContent = running ? "Running … (the kernel's interrupt button stops it)" : "";
+  }
+  return { button, words, press, heard, settle: kernel.settle };
+}
+
 export { closeEnough, howFar, numberFrom, short };
