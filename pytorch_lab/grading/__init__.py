@@ -1,0 +1,19 @@
+"""From the notebook of solutions to marks.
+
+| for an instructor                       |                                                        |
+| --------------------------------------- | ------------------------------------------------------ |
+| `release(solutions, out)`               | the students' version                                  |
+| `grade(folder, assignment, out, ...)`   | marks for a folder of submissions                      |
+
+| for a learner and an author             |                                                        |
+| --------------------------------------- | ------------------------------------------------------ |
+| `check(notebook)`                       | the visible checks without a browser                   |
+| `run(notebook)`                         | a lesson from top to bottom, saved with clean outputs  |
+
+Nothing here imports torch: it is the kernels that run the code.
+"""
+
+from pytorch_lab.grading.grade import Row, grade
+from pytorch_lab.grading.release import release
+
+__all__ = ["Row", "grade", "release"]

@@ -1,0 +1,170 @@
+"""What an instructor's notebook must be: which exercises it holds, and which cells they are.
+
+    03-2          the answer cell, between ### BEGIN SOLUTION and ### END SOLUTION
+    03-2-check    the visible check, locked
+    03-2-hidden   the hidden check, locked, with the points, between ### BEGIN HIDDEN TESTS
+                  and ### END HIDDEN TESTS
+
+A notebook that is not like this is refused before anything is made of it.
+"""
+
+import re
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from pytorch_lab.errors import NotebookError
+from pytorch_lab.grading.notebooks import Facts, facts
+
+REGIONS = ("SOLUTION", "STUB", "HIDDEN TESTS")
+_VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
+_MARKER = re.compile(r"^\s*###\s*(BEGIN|END)\s+(SOLUTION|STUB|HIDDEN TESTS)\s*$")
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One graded exercise of a notebook."""
+
+    id: str
+    answers: tuple[str, ...]  # the grade_ids of its answer cells
+    check: str  # the grade_id of its hidden check
+    points: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a cell, and the marked region that it is in ("" outside of any)."""
+
+    text: str
+    region: str
+    is_marker: bool
+
+
+def lines(cell: NotebookNode, where: str) -> list[Line]:
+    r"""The lines of a cell with their regions.
+
+    Raises:
+        NotebookError: a marker without its partner, or one region inside another.
+
+    Example:
+        >>> import nbformat
+        >>> cell = nbformat.v4.new_code_cell("### BEGIN SOLUTION\nx = 1\n### END SOLUTION")
+        >>> [line.region for line in lines(cell, "cell 1")]
+        ['SOLUTION', 'SOLUTION', 'SOLUTION']
+    """
+    found, region = [], ""
+    for number, line in enumerate(cell.source.split("\n"), 1):
+        marker = _MARKER.match(line)
+        if marker is None:
+            found.append(Line(line, region, False))
+            continue
+        edge, name = marker.groups()
+        if edge == "BEGIN" and region:
+            raise NotebookError(
+                f"expected '### END {region}' before line {number} of {where}, "
+                f"got '### BEGIN {name}'; regions cannot stand inside each other."
+            )
+        if edge == "END" and region != name:
+            raise NotebookError(
+                f"expected '### BEGIN {name}' before line {number} of {where}, "
+                f"found none; add it, or remove '### END {name}'."
+            )
+        found.append(Line(line, name, True))
+        region = name if edge == "BEGIN" else ""
+    if region:
+        raise NotebookError(
+            f"expected '### END {region}' in {where}, found none; close the region."
+        )
+    return found
+
+
+def place(number: int, cell: NotebookNode, notebook: object) -> str:
+    """How a message names a cell."""
+    known = facts(cell)
+    return f"cell {number}{f' ({known.grade_id})' if known else ''} of {notebook}"
+
+
+def validate(notebook: NotebookNode, name: object) -> None:
+    """Refuse a notebook whose cells nbgrader could not tell apart or give points for."""
+    seen: dict[str, int] = {}
+    for number, cell in enumerate(notebook.cells, 1):
+        where, known = place(number, cell, name), facts(cell)
+        _validate_regions(cell, known, where)
+        if known is None:
+            continue
+        if not _VALID_ID.fullmatch(known.grade_id):
+            raise NotebookError(
+                f"expected a grade_id of letters, digits, '-' and '_' in cell {number} of {name}, "
+                f"got {known.grade_id!r}; write exercise 03.2 as 03-2."
+            )
+        if known.grade_id in seen:
+            raise NotebookError(
+                f"expected every grade_id once in {name}, got {known.grade_id!r} in cells "
+                f"{seen[known.grade_id]} and {number}; give one of them another."
+            )
+        seen[known.grade_id] = number
+        if known.grade and known.points is None:
+            raise NotebookError(
+                f"expected points, a number from 0 up, in the metadata of {where}, found none; "
+                'add "points" to its "nbgrader" entry.'
+            )
+
+
+def _validate_regions(cell: NotebookNode, known: Facts | None, where: str) -> None:
+    regions = {line.region for line in lines(cell, where)} - {""}
+    answer = known is not None and known.is_answer
+    if "SOLUTION" in regions and not answer:
+        raise NotebookError(
+            f"expected '### BEGIN SOLUTION' in answer cells only, found it in {where}; "
+            "set solution: true and locked: false in its nbgrader metadata."
+        )
+    if answer and "SOLUTION" not in regions:
+        raise NotebookError(
+            f"expected '### BEGIN SOLUTION' in {where}, found none; "
+            "put the answer between ### BEGIN SOLUTION and ### END SOLUTION."
+        )
+    if answer and "HIDDEN TESTS" in regions:
+        raise NotebookError(
+            f"expected hidden tests in a locked cell, found them in the answer cell {where}; "
+            "the student's own answer would replace them."
+        )
+
+
+def exercises(notebook: NotebookNode, name: object) -> list[Exercise]:
+    """The graded exercises of an instructor's notebook, in its order.
+
+    Raises:
+        NotebookError: the notebook cannot be graded, and why.
+    """
+    validate(notebook, name)
+    known = [found for found in map(facts, notebook.cells) if found]
+    checks: dict[str, Facts] = {}
+    for check in (found for found in known if found.is_check):
+        if check.exercise in checks:
+            raise NotebookError(
+                f"expected one hidden check for exercise {check.exercise} in {name}, got "
+                f"{checks[check.exercise].grade_id} and {check.grade_id}; make them one cell."
+            )
+        checks[check.exercise] = check
+    if not checks:
+        raise NotebookError(
+            f"expected graded cells in {name}, found none; give the notebook of the solutions, "
+            "whose hidden checks have grade: true in their nbgrader metadata."
+        )
+    return [_exercise(check, known, notebook, name) for check in checks.values()]
+
+
+def _exercise(check: Facts, known: list[Facts], notebook: NotebookNode, name: object) -> Exercise:
+    answers = tuple(f.grade_id for f in known if f.is_answer and f.exercise == check.exercise)
+    if not answers:
+        raise NotebookError(
+            f"expected an answer cell for {check.grade_id} in {name}, found none; "
+            f"give the cell of exercise {check.exercise} its grade_id and solution: true."
+        )
+    cell = next(c for c in notebook.cells if (f := facts(c)) and f.grade_id == check.grade_id)
+    if not any(line.region == "HIDDEN TESTS" for line in lines(cell, check.grade_id)):
+        raise NotebookError(
+            f"expected '### BEGIN HIDDEN TESTS' in cell {check.grade_id} of {name}, found none; "
+            "give the notebook of the solutions, not the student's."
+        )
+    return Exercise(check.exercise, answers, check.grade_id, check.points or 0.0)

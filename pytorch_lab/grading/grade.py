@@ -1,0 +1,269 @@
+"""Marks for a folder of notebooks: overlay, run by nbval under pytest, one row per exercise.
+
+The notebook of solutions is run first, on the same seed and in the same way; what its hidden checks
+reveal is what a student's must reveal. Then all students' notebooks are run in one pytest process.
+A submission that cannot be run is a row with a reason; only a fault of the assignment, or of the
+machine, is an error.
+"""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
+from pytorch_lab.grading.assignment import Exercise, exercises
+from pytorch_lab.grading.notebooks import read, replace, write
+from pytorch_lab.grading.overlay import MIME, ROLE, Overlay, overlay
+from pytorch_lab.grading.submissions import Submission, submissions
+from pytorch_lab.grading.trouble import one_line
+
+STATUSES = (
+    "passed",
+    "failed",
+    "raised",
+    "timed_out",
+    "kernel_died",
+    "not_attempted",
+    "missing",
+    "refused",
+    "unreadable",
+)
+
+# One thread each: two on a busy machine make a step up to 300 times slower.
+_ENV = {
+    "MPLBACKEND": "agg",
+    "MKL_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of `grades.csv`."""
+
+    student: str
+    exercise: str
+    points: float
+    max_points: float
+    status: str
+    reason: str
+
+
+@dataclass
+class _Batch:
+    """The assignment, and what is known of each submission before and after the run."""
+
+    exercises: list[Exercise]
+    overlays: dict[str, Overlay] = field(default_factory=dict)  # by student
+    unread: dict[str, tuple[str, str]] = field(default_factory=dict)
+    records: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+
+def grade(
+    folder: Path,
+    assignment: Path,
+    out: Path,
+    *,
+    seed: int = 0,
+    sandbox: bool = True,
+    timeout_cell: int = 60,
+) -> list[Row]:
+    """Grade every notebook handed in, and write `grades.csv`.
+
+    Args:
+        folder: with `<student>.ipynb`, or `<student>/<assignment>/*.ipynb`.
+        assignment: the notebook of solutions.
+        out: the folder for `grades.csv`.
+        seed: what the hidden checks draw their inputs from; one that students do not know.
+        sandbox: must be False in this version: the students' code runs as you.
+        timeout_cell: seconds that one cell may run.
+
+    Raises:
+        NotebookError: the assignment cannot be graded by.
+        LabError: another reason why no submission can be graded.
+
+    Example:
+        >>> grade(Path("submitted"), Path("exercises/solutions/03_modules.ipynb"), Path("out"))
+        Traceback (most recent call last):
+        pytorch_lab.errors.LabError: expected --no-sandbox, ...
+    """
+    if sandbox:
+        raise LabError(
+            "expected --no-sandbox, because this version has no sandbox: the students' code would "
+            "run as you, with your files and your network; add it only for notebooks you trust."
+        )
+    if timeout_cell <= 0:
+        raise UsageError(
+            f"expected a time limit above 0 seconds for a cell, got {timeout_cell}; "
+            "give --timeout-cell a larger number."
+        )
+    instructor = read(assignment)
+    batch = _Batch(exercises(instructor, assignment))
+    found = submissions(folder, assignment, out)
+    _try_to_write(out)
+    for submission in found:
+        _take(batch, submission, instructor, seed)
+    with tempfile.TemporaryDirectory(prefix="pytorch-lab-grade-") as scratch:
+        work = Path(scratch)
+        reference = _reference(instructor, assignment, batch.exercises, work, seed, timeout_cell)
+        _run_all(batch, reference, work, timeout_cell)
+    rows = [row for submission in found for row in _rows(batch, submission.student)]
+    replace(out / "grades.csv", _csv(rows))
+    return rows
+
+
+def _try_to_write(out: Path) -> None:
+    """Find out before the run, not after it, that the marks cannot be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise CourseError(
+            f"expected to write grades.csv into {out}, but got {error.strerror!r}; "
+            "give --out a folder that you may write to."
+        ) from None
+
+
+def _take(batch: _Batch, submission: Submission, instructor: NotebookNode, seed: int) -> None:
+    """Read a submission and lay it over the assignment; what cannot be read is noted."""
+    if submission.path is None:
+        batch.unread[submission.student] = (submission.status, submission.reason)
+        return
+    try:
+        student = read(submission.path)
+    except NotebookError as error:
+        batch.unread[submission.student] = ("unreadable", str(error))
+        return
+    batch.overlays[submission.student] = overlay(instructor, student, seed=seed)
+
+
+def _reference(
+    instructor: NotebookNode,
+    name: object,
+    graded: Sequence[Exercise],
+    work: Path,
+    seed: int,
+    timeout_cell: int,
+) -> dict[str, list[Any]]:
+    """What the hidden checks reveal of the solutions."""
+    made = overlay(instructor, instructor, seed=seed)
+    if made.status or made.notes:
+        why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
+        raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
+    write(work / "reference" / "0.ipynb", made.notebook)
+    records = _pytest(work / "reference", timeout_cell, "--lab-reference")
+    by_exercise = {record["exercise"]: record for record in records}
+    for exercise in graded:
+        record = by_exercise.get(exercise.id, {"status": "failed", "reason": "nothing came back"})
+        if record["status"] == "passed" and record["reveals"]:
+            continue
+        why = record["reason"] or "it revealed nothing"
+        raise NotebookError(
+            f"expected the solution of exercise {exercise.id} in {name} to pass its hidden check "
+            f"and reveal a value, got {record['status']}: {why}; nobody can be graded by it."
+        )
+    return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
+
+
+def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, timeout_cell: int) -> None:
+    """Run every notebook that could earn points, in one pytest process."""
+    students = [s for s, made in batch.overlays.items() if made.worth_running]
+    if not students:
+        return
+    for number, student in enumerate(students):
+        notebook = batch.overlays[student].notebook
+        for cell in notebook.cells:
+            known = cell.metadata[ROLE]
+            if known["role"] == "check":
+                cell.execution_count = 1  # nbval compares executed cells only
+                cell.outputs = [
+                    nbformat.v4.new_output("display_data", {MIME: value})
+                    for value in reference[known["exercise"]]
+                ]
+        write(work / "students" / f"{number:05}.ipynb", notebook)
+    for record in _pytest(work / "students", timeout_cell):
+        student = students[int(record["submission"])]
+        batch.records[student, record["exercise"]] = record
+
+
+def _pytest(folder: Path, timeout_cell: int, *options: str) -> list[dict[str, Any]]:
+    """Run the notebooks of a folder; nothing of the user's own pytest settings takes part."""
+    results, config = folder / "results.jsonl", folder / "pytest.ini"
+    config.write_text("[pytest]\n", "utf-8")
+    results.touch()
+    command = [
+        *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
+        *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
+        *("-c", str(config), "--rootdir", str(folder), f"--nbval-cell-timeout={timeout_cell}"),
+        *("--lab-results", str(results), *options, str(folder)),
+    ]
+    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
+    done = subprocess.run(  # the command is ours
+        command, cwd=folder, env=env, capture_output=True, text=True, errors="replace", check=False
+    )
+    if done.returncode not in (0, 1):
+        told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
+        raise LabError(
+            f"expected pytest to run the notebooks, but it ended with code {done.returncode}: "
+            f"{told}; run 'pytorch-lab doctor'."
+        )
+    return [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+
+
+def _rows(batch: _Batch, student: str) -> list[Row]:
+    """One row for each exercise of the assignment, whatever was handed in."""
+    made = []
+    for exercise in batch.exercises:
+        status, reason = _verdict(batch, student, exercise)
+        points = exercise.points if status == "passed" else 0.0
+        made.append(Row(student, exercise.id, points, exercise.points, status, reason))
+    return made
+
+
+def _verdict(batch: _Batch, student: str, exercise: Exercise) -> tuple[str, str]:
+    if student in batch.unread:
+        return batch.unread[student]
+    made = batch.overlays[student]
+    record = batch.records.get((student, exercise.id))
+    if exercise.id in made.status:
+        status, reason = made.status[exercise.id]
+    elif record is not None:
+        status, reason = record["status"], record["reason"]
+    elif made.worth_running:
+        status, reason = "failed", "the run gave no result for this exercise"
+    else:
+        status, reason = "not_attempted", "the answer is still the stub"
+    notes = [reason, *made.notes_of.get(exercise.id, []), *made.notes]
+    return status, one_line("; ".join(filter(None, notes)))
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    """The text of `grades.csv`; no cell of it is taken for a formula by a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([column.name for column in fields(Row)])
+    for row in rows:
+        writer.writerow([_safe(value) for value in astuple(row)])
+    return text.getvalue()
+
+
+def _safe(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = one_line(value)
+    return f"'{text}" if re.match(r"[=+\-@]", text) else text

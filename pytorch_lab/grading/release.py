@@ -1,0 +1,236 @@
+"""The student's version of a notebook: stubs for answers, no hidden test, no output, no trace.
+
+`exercises/solutions/NN.ipynb` is the one source of an exercise; `exercises/NN.ipynb` is made from
+it here, byte for byte the same every time. Before anything is written the result is searched for
+the lines of the solution and of the hidden checks, wherever they may have been left: in a task's
+text, in another cell, in metadata.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from pytorch_lab.errors import NotebookError, UsageError
+from pytorch_lab.grading.assignment import Line, lines, place, validate
+from pytorch_lab.grading.notebooks import Facts, facts, read, write
+
+STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
+TEXT_STUB = ("YOUR ANSWER HERE",)
+
+# Shorter lines say nothing about a solution; longer ones betray it even inside a sentence.
+SHORTEST, ANYWHERE = 12, 24
+_COMMON = re.compile(r"(def|class|import|from|@|super\(\)|else\b|try\b|raise NotImplementedError)")
+_NOT_OURS = ("execution", "ExecuteTime", "collapsed", "scrolled")
+
+
+def release(solutions: Sequence[Path], out: Path) -> list[Path]:
+    """Write the student's version of each notebook of solutions into a folder.
+
+    Args:
+        solutions: notebooks like `exercises/solutions/03_modules.ipynb`.
+        out: the folder for the students' notebooks, which keep their names.
+
+    Returns:
+        The files written, in the order of `solutions`.
+
+    Raises:
+        NotebookError: a notebook cannot be released, or its solution would leak; nothing is
+            written then.
+
+    Example:
+        >>> release([Path("no_such.ipynb")], Path("out"))
+        Traceback (most recent call last):
+        pytorch_lab.errors.NotebookError: expected a notebook at no_such.ipynb, ...
+    """
+    targets = [out / path.name for path in solutions]
+    for path, target in zip(solutions, targets, strict=True):
+        if targets.count(target) > 1:
+            raise UsageError(
+                f"expected notebooks of different names, got two called {path.name}; "
+                "release them into different folders."
+            )
+        if target.resolve() == path.resolve():
+            raise UsageError(
+                f"expected another folder than that of the solutions, got {out}; "
+                f"the student's version would replace {path}."
+            )
+    made = [student_version(read(path), path) for path in solutions]
+    for target, notebook in zip(targets, made, strict=True):
+        write(target, notebook)
+    return targets
+
+
+def student_version(solution: NotebookNode, name: object = "the notebook") -> NotebookNode:
+    r"""The student's version of a notebook of solutions, as a new notebook.
+
+    Args:
+        solution: the notebook with answers and hidden tests.
+        name: what messages call it.
+
+    Example:
+        >>> cell = nbformat.v4.new_code_cell(
+        ...     "### BEGIN SOLUTION\nx = 1\n### END SOLUTION",
+        ...     metadata={"nbgrader": {"grade_id": "03-1", "solution": True}})
+        >>> print(student_version(nbformat.v4.new_notebook(cells=[cell])).cells[0].source)
+        # YOUR CODE HERE
+        raise NotImplementedError()
+    """
+    validate(solution, name)
+    released = nbformat.v4.new_notebook(metadata=_metadata(solution))
+    for number, cell in enumerate(solution.cells, 1):
+        released.cells.append(_student_cell(cell, number, place(number, cell, name)))
+    _refuse_same_ids(released, name)
+    _refuse_leaks(solution, released, name)
+    return released
+
+
+def _metadata(solution: NotebookNode) -> dict[str, Any]:
+    """The notebook's metadata without the traces of the machine that saved it."""
+    kept = {k: v for k, v in solution.metadata.items() if k not in ("widgets", "language_info")}
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    return kept | {"kernelspec": kernel, "language_info": {"name": "python"}}
+
+
+def _student_cell(cell: NotebookNode, number: int, where: str) -> NotebookNode:
+    known = facts(cell)
+    made: Any = nbformat.from_dict(
+        {
+            "cell_type": cell.cell_type,
+            "id": cell.get("id") or (known.grade_id if known else f"cell-{number}"),
+            "metadata": {k: v for k, v in cell.metadata.items() if k not in _NOT_OURS},
+            "source": student_source(cell, where),
+        }
+    )
+    if cell.cell_type == "code":
+        made.update(outputs=[], execution_count=None)
+    elif "attachments" in cell:
+        made.attachments = cell.attachments
+    _lock(made, known)
+    return made
+
+
+def _lock(cell: NotebookNode, known: Facts | None) -> None:
+    """Let JupyterLab itself say what may be edited; grading restores locked cells anyway."""
+    if known is not None:
+        cell.metadata["deletable"] = False
+        if not known.is_answer:
+            cell.metadata["editable"] = False
+
+
+def student_source(cell: NotebookNode, where: str = "the cell") -> str:
+    """What the student gets to read of a cell."""
+    found = lines(cell, where)
+    if not any(line.region for line in found):
+        return cell.source
+    stub = STUB if cell.cell_type == "code" else TEXT_STUB
+    kept: list[str] = []
+    for at, line in enumerate(found):
+        if line.region == "":
+            kept.append(line.text)
+        elif line.region == "STUB" and not line.is_marker:
+            kept.append(_uncommented(line.text, where))
+        elif _begins(line, "SOLUTION") and not _own_stub_follows(found[at:]):
+            indent = line.text[: len(line.text) - len(line.text.lstrip())]
+            kept.extend(indent + text for text in stub)
+    return "\n".join(kept).strip("\n")
+
+
+def _begins(line: Line, region: str) -> bool:
+    return line.is_marker and line.region == region and "BEGIN" in line.text
+
+
+def _own_stub_follows(rest: list[Line]) -> bool:
+    """Whether the author's own stub stands right after the solution that begins here."""
+    for line in rest:
+        if line.region == "STUB":
+            return True
+        if line.region != "SOLUTION" and line.text.strip():
+            return False
+    return False
+
+
+def _uncommented(text: str, where: str) -> str:
+    """A line of the author's stub; each is a comment, so that the solution's cell still runs."""
+    found = re.fullmatch(r"(\s*)#(?: (.*)|())", text.rstrip())
+    if found is None and text.strip():
+        raise NotebookError(
+            f"expected every line between ### BEGIN STUB and ### END STUB in {where} to begin "
+            f"with '# ', got {text.strip()!r}; the '# ' is taken off for the student."
+        )
+    return found[1] + (found[2] or "") if found else ""
+
+
+def _refuse_same_ids(released: NotebookNode, name: object) -> None:
+    seen: dict[str, int] = {}
+    for number, cell in enumerate(released.cells, 1):
+        if cell.id in seen:
+            raise NotebookError(
+                f"expected a different cell id in every cell of {name}, got {cell.id!r} in cells "
+                f"{seen[cell.id]} and {number}; remove one of them and add the cell anew."
+            )
+        seen[cell.id] = number
+
+
+def _refuse_leaks(solution: NotebookNode, released: NotebookNode, name: object) -> None:
+    """Search the student's version for every telling line of the solutions and hidden tests."""
+    shown = list(_texts(released))
+    for number, cell in enumerate(solution.cells, 1):
+        given = {_plain(line) for line in student_source(cell).split("\n")}
+        for line in lines(cell, place(number, cell, name)):
+            secret = _plain(line.text)
+            if line.is_marker or secret in given or not _tells(secret, line.region):
+                continue
+            for where, text in shown:
+                if _shows(text, secret):
+                    raise NotebookError(
+                        f"expected no line of {place(number, cell, name)} in the student's "
+                        f"version, got {secret!r} in {where}; reword it there, or put it between "
+                        "markers."
+                    )
+
+
+def _plain(line: str) -> str:
+    """A line without indentation, comment sign and irregular spaces."""
+    return " ".join(line.strip().lstrip("#>").split())
+
+
+def _tells(secret: str, region: str) -> bool:
+    """Whether finding this line would tell a student something."""
+    if len(secret) < SHORTEST:
+        return False
+    if region == "SOLUTION":
+        return _COMMON.match(secret) is None
+    # A hidden check shares its set-up with the visible one; what it reveals is its secret.
+    return region == "HIDDEN TESTS" and "reveal(" in secret
+
+
+def _shows(text: str, secret: str) -> bool:
+    if len(secret) >= ANYWHERE:
+        return secret in " ".join(text.split())
+    return any(_plain(line) == secret for line in text.split("\n"))
+
+
+def _texts(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
+    """Every text in a notebook, with the place where it stands."""
+    for number, cell in enumerate(notebook.cells, 1):
+        yield f"cell {number}", cell.source
+        for text in _strings([cell.metadata, cell.get("attachments", {})]):
+            yield f"the metadata of cell {number}", text
+    for text in _strings(notebook.metadata):
+        yield "the notebook's metadata", text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _strings(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _strings(inner)
