@@ -30,13 +30,11 @@ app = typer.Typer(
 # Typer brings click's exceptions along privately; their common root is public only as a base.
 _Complaint: type[Exception] = typer.BadParameter.__mro__[2]
 
-_SIGNS = {"passed": "✓", "failed": "✗", "raised": "✗", "open": "–"}
-
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run one command and exit; what goes wrong on purpose is one sentence, not a traceback."""
     try:
-        sys.exit(app(args=argv, standalone_mode=False))
+        sys.exit(app(args=argv, prog_name="pytorch-lab", standalone_mode=False))
     except LabError as error:
         _complain(str(error))
     except _Complaint as error:
@@ -116,10 +114,12 @@ def check(
 ) -> None:
     """Run the visible checks of an exercise notebook."""
     from pytorch_lab import grading
+    from pytorch_lab.checks.verdict import WORDS
 
     verdicts = grading.check(notebook)
     for verdict in verdicts:
-        print(f"{_SIGNS.get(verdict.state, '?')} {verdict.exercise}  {verdict.state}")
+        sign, word = WORDS[verdict.state]
+        print(f"{sign} {verdict.exercise}  {word}")
         if verdict.state != "passed" and verdict.message:
             print(textwrap.indent(textwrap.fill(verdict.message, 72), " " * 8))
     passed = sum(verdict.state == "passed" for verdict in verdicts)

@@ -1,0 +1,231 @@
+"""The command line: what it prints, how it exits, and what it does not wait for."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import pytorch_lab
+from pytorch_lab import cli, errors
+
+
+@pytest.fixture
+def command(capsys):
+    """`command("doctor", "--json")` gives exit code, stdout and stderr."""
+
+    def run(*words):
+        with pytest.raises(SystemExit) as end:
+            cli.main(list(words))
+        said = capsys.readouterr()
+        return end.value.code or 0, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def grading(monkeypatch):
+    """A stand-in for the room of that name, which notes how it was called."""
+    calls = []
+
+    def note(answer):
+        def function(*args, **kwargs):
+            calls.append((args, kwargs))
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return function
+
+    room = SimpleNamespace(calls=calls, answers=lambda **f: vars(room).update(_noted(f, note)))
+    monkeypatch.setitem(sys.modules, "pytorch_lab.grading", room)
+    monkeypatch.setattr(pytorch_lab, "grading", room, raising=False)
+    return room
+
+
+def _noted(functions, note):
+    return {name: note(answer) for name, answer in functions.items()}
+
+
+# -------------------------------------------------------------------------------- the command line
+
+
+def test_help_is_what_one_sees_without_a_command(command):
+    code, said, _ = command()
+    assert code == 0
+    for name in ("open", "doctor", "check", "release", "grade", "run"):
+        assert f"\n  {name} " in said
+    assert "..." not in said.partition("Commands:")[2]  # no description is cut off
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["docter"], "No such command 'docter'. Did you mean 'doctor'? See: pytorch-lab --help"),
+        (
+            ["open", "--prot", "3"],
+            "No such option: --prot. Did you mean --port? See: pytorch-lab open --help",
+        ),
+        (
+            ["doctor", "--jsn"],
+            "No such option: --jsn. Did you mean --json? See: pytorch-lab doctor --help",
+        ),
+        (["release"], "Missing argument 'SOLUTION...'. See: pytorch-lab release --help"),
+        (["release", "a.ipynb"], "Missing option '--out'. See: pytorch-lab release --help"),
+        (["open", "x", "y"], "Got unexpected extra argument(s) (y). See: pytorch-lab open --help"),
+    ],
+)
+def test_a_slip_is_one_sentence_with_the_way_out(command, words, sentence):
+    code, out, err = command(*words)
+    assert (code, out) == (2, "")
+    assert err == f"pytorch-lab: {sentence}\n"
+
+
+def test_a_port_that_is_none(command):
+    code, _, err = command("open", "--port", "99999")
+    assert code == 2
+    assert "Invalid value for '--port'" in err
+    assert err.count("\n") == 1
+
+
+def test_the_version(command):
+    assert command("--version") == (0, f"pytorch-lab {pytorch_lab.__version__}\n", "")
+
+
+@pytest.mark.parametrize("kind", [errors.UsageError, errors.CourseError, errors.NotebookError])
+def test_every_error_of_ours_is_one_sentence_and_exit_code_2(command, grading, kind):
+    grading.answers(check=kind("expected a notebook, got a cat; feed it elsewhere."))
+    said = "pytorch-lab: expected a notebook, got a cat; feed it elsewhere.\n"
+    assert command("check", "cat.ipynb") == (2, "", said)
+
+
+def test_an_error_that_is_not_ours_keeps_its_traceback(grading):
+    grading.answers(check=ZeroDivisionError("a bug"))
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        cli.main(["check", "x.ipynb"])
+
+
+# ------------------------------------------------------------------------------------- commands
+
+
+def verdict(exercise, state, message=""):
+    return SimpleNamespace(exercise=exercise, state=state, message=message)
+
+
+def test_check_prints_a_line_for_each_exercise_and_says_why_not(command, grading):
+    why = "expected 4 parameter tensors, got 0; a plain list hides its layers from the optimizer."
+    grading.answers(
+        check=[
+            verdict("03.1", "passed", "Right."),
+            verdict("03.2", "failed", why),
+            verdict("03.3", "raised", "NameError: name 'nn' is not defined"),
+            verdict("03.4", "open"),
+        ]
+    )
+    code, said, _ = command("check", "03_modules.ipynb")
+    assert code == 1
+    assert said == (
+        "✓ 03.1  passed\n"
+        "✗ 03.2  not yet\n"
+        "        expected 4 parameter tensors, got 0; a plain list hides its layers from\n"
+        "        the optimizer.\n"
+        "✗ 03.3  error\n"
+        "        NameError: name 'nn' is not defined\n"
+        "○ 03.4  open\n"
+        "1 of 4 passed\n"
+    )
+    assert grading.calls == [((Path("03_modules.ipynb"),), {})]
+
+
+def test_check_exits_with_0_when_everything_passed(command, grading):
+    grading.answers(check=[verdict("03.1", "passed")])
+    assert command("check", "03_modules.ipynb") == (0, "✓ 03.1  passed\n1 of 1 passed\n", "")
+
+
+def row(student, exercise, points, max_points):
+    return SimpleNamespace(
+        student=student,
+        exercise=exercise,
+        points=points,
+        max_points=max_points,
+        status="",
+        reason="",
+    )
+
+
+def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
+    grading.answers(
+        grade=[
+            row("ada", "03.1", 2, 2),
+            row("ada", "03.2", 1.5, 3),
+            row("grace", "03.1", 0, 2),
+            row("grace", "03.2", 3, 3),
+        ]
+    )
+    words = "grade in --assignment 03.ipynb --out marks --seed 7 --no-sandbox --timeout-cell 9"
+    code, said, _ = command(*words.split())
+    assert code == 0
+    assert said == (f"ada    3.5 of 5\ngrace  3 of 5\n2 graded: {Path('marks') / 'grades.csv'}\n")
+    assert grading.calls == [
+        (
+            (Path("in"), Path("03.ipynb"), Path("marks")),
+            {"seed": 7, "sandbox": False, "timeout_cell": 9},
+        )
+    ]
+
+
+def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
+    grading.answers(grade=[])
+    command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
+    assert grading.calls[0][1] == {"seed": 0, "sandbox": True, "timeout_cell": 60}
+
+
+def test_release_prints_what_it_wrote(command, grading):
+    grading.answers(release=[Path("out/03_modules.ipynb")])
+    code, said, _ = command("release", "a.ipynb", "b.ipynb", "--out", "out")
+    assert (code, said) == (0, f"{Path('out/03_modules.ipynb')}\n")
+    assert grading.calls == [(([Path("a.ipynb"), Path("b.ipynb")], Path("out")), {})]
+
+
+def test_run_goes_through_the_notebooks_one_by_one(command, grading):
+    grading.answers(run=None)
+    code, said, _ = command("run", "a.ipynb", "b.ipynb")
+    assert (code, said) == (0, "a.ipynb\nb.ipynb\n")
+    assert [args for args, _ in grading.calls] == [(Path("a.ipynb"),), (Path("b.ipynb"),)]
+
+
+# ----------------------------------------------------------------------------- in a new interpreter
+
+
+def imported_by(*words):
+    """Which of the heavy packages a command imports, in an interpreter of its own."""
+    code = f"""
+import sys
+from pytorch_lab import cli
+try:
+    cli.main({list(words)!r})
+except SystemExit:
+    pass
+print("imported:", *sorted({{"torch", "numpy", "anywidget", "jupyterlab"}} & set(sys.modules)))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return ran.stdout.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["open", "--help"], ["docter"]])
+def test_nobody_waits_for_torch_to_read_the_help(words):
+    assert imported_by(*words) == []
+
+
+def test_the_test_above_can_fail():
+    """The doctor looks at torch."""
+    assert "torch" in imported_by("doctor")
+
+
+def test_the_program_is_installed_under_its_name():
+    program = Path(sys.executable).with_name("pytorch-lab")
+    ran = subprocess.run([program, "docter"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.startswith("pytorch-lab: No such command 'docter'.")
