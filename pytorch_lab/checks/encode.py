@@ -212,7 +212,7 @@ def flaw(node: Any) -> str | None:
 
     Example:
         >>> flaw({"is": "float", "value": "0.5"})
-        "a float has the value '0.5'"
+        "the float has the value '0.5'"
     """
     try:
         left = _check(node, MAX_PARTS, 0)
@@ -241,7 +241,7 @@ def _check(node: Any, left: int, depth: int) -> int:
     if kind in ("list", "tuple", "Size", "dict"):
         return _check_items(node, left, depth)
     if kind not in _IS_VALUE or not _IS_VALUE[kind](node.get("value")):
-        raise _Flaw(f"a {_cut(kind, quote=False)} has the value {_cut(node.get('value'))}")
+        raise _Flaw(f"the {_cut(kind, quote=False)} has the value {_cut(node.get('value'))}")
     return left - (len(node["value"]) + 1 if kind == "str" else 1)
 
 
