@@ -184,6 +184,9 @@ class View:
             for rule in found.response["incomplete"]
             if rule["id"] == "color-contrast"
             for node in rule["nodes"]
+            # Behind text in an SVG axe sees an image and gives up; its colours are variables
+            # that axe judges in the text beside it.
+            if not node["html"].startswith("<text")
             for check in node["any"]
         ]
         assert not unsure, "axe could not compute a contrast:\n" + "\n".join(unsure)
