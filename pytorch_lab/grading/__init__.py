@@ -14,6 +14,8 @@ Nothing here imports torch: it is the kernels that run the code.
 """
 
 from pytorch_lab.grading.grade import Row, grade
+from pytorch_lab.grading.headless import Verdict, check
+from pytorch_lab.grading.lessons import run
 from pytorch_lab.grading.release import release
 
-__all__ = ["Row", "grade", "release"]
+__all__ = ["Row", "Verdict", "check", "grade", "release", "run"]

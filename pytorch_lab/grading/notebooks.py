@@ -127,9 +127,10 @@ def read(path: Path) -> NotebookNode:
     found.setdefault("metadata", {})
     found.setdefault("nbformat_minor", 0)
     try:
-        return nbformat.from_dict(_rejoined(found))
+        made: Any = nbformat.from_dict(_rejoined(found))
     except (RecursionError, TypeError) as error:
         raise _not_one(path, f"JSON that is none ({error})") from None
+    return made
 
 
 def _json(path: Path) -> Any:
