@@ -92,7 +92,7 @@ def _nothing() -> dict[str, dict[str, Any]]:
 def _load(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return _nothing()
     except OSError as error:
         raise CourseError(
