@@ -4,14 +4,17 @@ tree = modules.describe(model)              # looking only
 tree = modules.describe(model, x)           # and one forward, watched
 """
 
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.invisible import Search
-from pytorch_lab.modules.record import ModuleInfo, ModuleTree
+from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree
 from pytorch_lab.modules.registered import Registry, is_lazy, module_infos, register, type_name
+from pytorch_lab.modules.watch import run
 
 
 def describe(model: torch.nn.Module, *example_inputs: Any, **example_kwargs: Any) -> ModuleTree:
@@ -35,8 +38,32 @@ def describe(model: torch.nn.Module, *example_inputs: Any, **example_kwargs: Any
     """
     check_module(model)
     registry = register(model)
-    found = Search(registry).run()
-    return assemble(registry, module_infos(registry), tuple(f.record for f in found), None)
+    infos = module_infos(registry)
+    invisible = tuple(found.record for found in Search(registry).run())
+    if not example_inputs and not example_kwargs:
+        return assemble(registry, infos, invisible, None)
+    ran = run(registry, example_inputs, example_kwargs)
+    infos = tuple(
+        replace(
+            info,
+            calls=ran.calls.get(info.path, 0),
+            output_shapes=ran.output_shapes.get(info.path, ()),
+        )
+        for info in infos
+    )
+    invisible = tuple(replace(i, used=i.path in ran.used_invisible) for i in invisible)
+    return assemble(registry, infos, _apart(*invisible, *ran.met), ran.unused)
+
+
+def _apart(*invisible: Invisible) -> tuple[Invisible, ...]:
+    """The same things, with a number after a path that was taken before."""
+    times: Counter[str] = Counter()
+    apart = []
+    for thing in invisible:
+        times[thing.path] += 1
+        n = times[thing.path]
+        apart.append(thing if n == 1 else replace(thing, path=f"{thing.path} #{n}"))
+    return tuple(apart)
 
 
 def check_module(model: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytorch_lab.modules.reach import is_library_file
 
 
-def spell(file: str, line: int) -> str:
+def spell_line(file: str, line: int) -> str:
     """How a line is written: the file's name without its folder, and the number."""
     name = Path(file).name
     if "ipykernel_" in file or name.startswith("<"):
@@ -25,7 +25,7 @@ def line_of_caller(frame: types.FrameType | None) -> str:
     """The innermost line of the learner's code, seen from `frame`; empty if there is none."""
     while frame is not None:
         if not is_library_file(frame.f_code.co_filename):
-            return spell(frame.f_code.co_filename, frame.f_lineno)
+            return spell_line(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return ""
 
@@ -49,7 +49,7 @@ def line_of_attribute(cls: type, name: str) -> str:
             if isinstance(node, ast.stmt) and _assigns(node, name)
         ]
         if file and lines:
-            return spell(file, first + min(lines) - 1)
+            return spell_line(file, first + min(lines) - 1)
     return ""
 
 

@@ -129,7 +129,7 @@ def parts(value: Any) -> Iterator[Part]:
         yield Part(".func", "partial", value.func)
         for part in (*_elements(value.args, tuple), *_entries(value.keywords)):
             yield Part(part.step, "partial", part.value)
-    elif _is_open_box(kind):
+    elif is_open_box(kind):
         holder = "dataclass" if dataclasses.is_dataclass(kind) else "object"
         for name, inner in attributes(value).items():
             yield Part(attribute_step(name), holder, inner)
@@ -163,8 +163,9 @@ def _rank(member: Any) -> tuple[str, str]:
     return type(member).__name__, repr(member) if type(member) in ATOMS else ""
 
 
-def _is_open_box(kind: type) -> bool:
-    """Whether the attributes of a plain object are looked at."""
+@functools.cache
+def is_open_box(kind: type) -> bool:
+    """Whether the attributes of a plain object of this class are looked at."""
     if issubclass(kind, torch.Tensor | torch.nn.Module | types.FunctionType | types.MethodType):
         return False
     opened = types.SimpleNamespace | argparse.Namespace | torch.distributions.Distribution

@@ -65,6 +65,7 @@ class Invisible:
     why: str  # one sentence
     fix: str  # one sentence, with the call to write
     line: str = ""  # "model.py:12" when it is known where it was made
+    used: bool | None = None  # by the forward that was run; None: none was run
 
 
 @dataclass(frozen=True, slots=True)
