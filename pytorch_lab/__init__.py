@@ -45,14 +45,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "card": "widgets",
-    "clinic": "widgets",
+    "card": "widgets.card",
+    "clinic": "widgets.clinic",
     "exercise": "checks",
-    "order": "widgets",
-    "predict": "widgets",
-    "recall": "widgets",
+    "order": "widgets.order",
+    "predict": "widgets.predict",
+    "recall": "widgets.recall",
     "setup": "colab",
-    "show": "widgets",
+    "show": "widgets.show",
 }
 
 
@@ -70,4 +70,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -226,7 +226,8 @@ function codeBlock(lines, faulty = null) {
   return h("pre", { class: "piece-code" }, h("code", {}, ...lines.map((words, index) => {
     const wrong = index + 1 === faulty;
     return h("span", { class: `code-line${wrong ? " code-faulty" : ""}`, "data-line": index + 1 },
-      ...codeWords(words), wrong && h("span", { class: "code-mark" }, icon("wrong"), "error here"), "\n");
+      wrong && h("span", { class: "code-mark" }, icon("wrong"), h("span", { class: "lab-live" }, "The error came up here: ")),
+      ...codeWords(words), "\n");
   })));
 }
 
