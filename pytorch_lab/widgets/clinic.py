@@ -57,7 +57,7 @@ class Clinic(LessonPiece, stem="clinic"):
 
     def on_guess(self, guess: Any) -> None:
         """Keep the cause that the learner named."""
-        self.update(kept=guesses.answer(self.causes, guess), trouble=None)
+        self.update(kept=guesses.answer(self.causes, guess, ask=self.title), trouble=None)
 
     def on_run(self, code: str) -> None:
         """Run the learner's code, and say whether it is healed."""

@@ -32,12 +32,18 @@ def keep(id: str, *, ask: str, guess: Any, right: bool, answer: str, **facts: An
     note(id, **first, **latest, **facts)
 
 
-def answer(question: Question, guess: Any) -> dict[str, Any] | None:
-    """Remember a guess if it is an answer to this question; then what `answered` says."""
+def answer(question: Question, guess: Any, ask: str | None = None) -> dict[str, Any] | None:
+    """Remember a guess if it is an answer to this question; then what `answered` says.
+
+    Args:
+        question: the question.
+        guess: what the learner answered.
+        ask: how the question is called when it does not speak for itself.
+    """
     if question.accepts(guess):
         keep(
             question.id,
-            ask=question.ask,
+            ask=ask or question.ask,
             guess=guess,
             right=question.is_right(guess),
             answer=question.shown(question.answer),

@@ -33,7 +33,7 @@ function icon(name) {
 /** The word for its kind, and what stands beside it on the right. */
 function heading(kind, ...beside) {
   return h("header", { class: "piece-head" },
-    h("span", { class: "piece-kind" }, icon(kind), kind), ...beside);
+    h("span", { class: "piece-kind" }, icon(kind), kind), ...beside.filter(Boolean));
 }
 
 /** A sentence without its marks, for names that are read aloud. */
@@ -107,7 +107,7 @@ function howFar(guess, { answer, unit }) {
 /**
  * A question, its button, then its verdict.
  * @param {any} question what Question.state() gives
- * @param {{kept: any, heard: (guess: any, right: boolean) => void, lock?: string, again?: string}} _
+ * @param {{kept: any, heard: (guess: any, right: boolean) => void, lock?: string, again?: string|null}} _ again null: one guess only
  */
 function questionForm(question, { kept, heard, lock = "Lock in my guess", again = "Guess again" }) {
   const element = h("div", { class: "piece-question" });
@@ -133,7 +133,7 @@ function questionForm(question, { kept, heard, lock = "Lock in my guess", again 
   function close(guess, memory) {
     last = guess;
     const right = parts.right(guess);
-    const retry = !right && question.kind === "choice" && h("button", {
+    const retry = !right && again && question.kind === "choice" && h("button", {
       class: "lab-button", type: "button",
       onclick: () => { open(); element.querySelector("input").focus(); },
     }, again);
@@ -142,7 +142,7 @@ function questionForm(question, { kept, heard, lock = "Lock in my guess", again 
       verdict(right,
         h("p", {}, h("strong", {}, right ? "Right. " : "Not quite. "), ...parts.explain(guess)),
         memory && h("p", { class: "lab-quiet" }, ...remembered(memory, question)), retry),
-      parts.others(guess) ?? "",
+      parts.others(guess, !right && !again) ?? "",
     );
   }
 
@@ -180,7 +180,7 @@ function choiceParts({ ask: words, options }) {
     },
     right: (guess) => find(guess).right,
     explain: (guess) => prose(find(guess).why),
-    others: (guess) => h("details", { class: "piece-others" },
+    others: (guess, unfolded) => h("details", { class: "piece-others", open: unfolded },
       h("summary", {}, "What the others would mean"),
       h("dl", {}, ...options.filter((option) => option.text !== guess).flatMap((option) => [
         h("dt", {}, ...prose(option.text), option.right && h("span", { class: "piece-tag" }, icon("right"), "the answer")),
