@@ -6,6 +6,7 @@ Read as plain JSON: the learner's kernel has no nbformat. Cells are found by nbg
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pytorch_lab import course
 from pytorch_lab.errors import CourseError
 
 _BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
+_MARKER = re.compile(r"### (BEGIN|END) (SOLUTION|STUB)")
 # What nbgrader puts in a solution's place.
 _STUB = ["# YOUR CODE HERE", "raise NotImplementedError()"]
 
@@ -75,22 +77,35 @@ def _title(task: str, exercise: str) -> str:
 
 
 def _solution(answer: str) -> str:
-    """The whole answer cell without the marker lines, so that a copy of it runs."""
-    lines = [x for x in answer.splitlines() if x.strip() not in (_BEGIN, _END)]
+    """The answer cell without markers and without the stub, so that a copy of it runs."""
+    lines = [line for region, part in _parts(answer) if region != "STUB" for line in part]
     return "\n".join(lines).strip("\n")
 
 
 def _stub(answer: str) -> str:
-    """The answer cell as it is released."""
+    """The answer cell as it is released: with nbgrader's stub, or with the author's own."""
     lines: list[str] = []
-    inside = False
-    for line in answer.splitlines():
-        if line.strip() == _BEGIN:
-            inside = True
-            indent = line[: len(line) - len(line.lstrip())]
+    parts = [(region, part) for region, part in _parts(answer) if region or "".join(part).strip()]
+    for (region, part), (next_region, _) in zip(parts, [*parts[1:], ("", [])], strict=True):
+        if region == "STUB":
+            lines += [line.replace("# ", "", 1) for line in part]
+        elif region == "SOLUTION" and next_region != "STUB":
+            indent = part[0][: len(part[0]) - len(part[0].lstrip())] if part else ""
             lines += [indent + text for text in _STUB]
-        elif line.strip() == _END:
-            inside = False
-        elif not inside:
-            lines.append(line)
+        elif not region:
+            lines += part
     return "\n".join(lines).strip("\n")
+
+
+def _parts(answer: str) -> Iterator[tuple[str, list[str]]]:
+    """The cell cut at its markers: ("", lines), ("SOLUTION", lines), ("STUB", lines), ..."""
+    region, part = "", []
+    for line in answer.splitlines():
+        marker = _MARKER.fullmatch(line.strip())
+        if marker is None:
+            part.append(line)
+            continue
+        if region or part:
+            yield region, part
+        region, part = (marker[2] if marker[1] == "BEGIN" else ""), []
+    yield region, part
