@@ -88,7 +88,7 @@ define CHECK_PYTHON
 import platform, sys
 where = sys.executable
 if sys.version_info < (3, 11):
-    sys.exit("expected Python 3.11 or newer, got %s at %s; install a newer one, or name one you have: make PYTHON=python3.12 ..." % (platform.python_version(), where))
+    sys.exit("expected Python 3.11 or newer, got Python %s at %s; install a newer one, or name one you have: make PYTHON=python3.12 ..." % (platform.python_version(), where))
 try:
     import ensurepip, venv
 except ImportError:

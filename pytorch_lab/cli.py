@@ -181,3 +181,7 @@ def run(
     for notebook in notebooks:
         grading.run(notebook)
         print(notebook)
+
+
+if __name__ == "__main__":
+    main()
