@@ -39,10 +39,11 @@ def describe(model: torch.nn.Module, *example_inputs: Any, **example_kwargs: Any
     check_module(model)
     registry = register(model)
     infos = module_infos(registry)
-    invisible = tuple(found.record for found in Search(registry).run())
+    search = Search(registry)
+    invisible = tuple(found.record for found in search.run())
     if not example_inputs and not example_kwargs:
         return assemble(registry, infos, invisible, None)
-    ran = run(registry, example_inputs, example_kwargs)
+    ran = run(search, example_inputs, example_kwargs)
     infos = tuple(
         replace(
             info,

@@ -7,7 +7,7 @@ is the result of a computation on registered parameters, or a cache that forward
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from pytorch_lab.modules.functions import (
     parts_of_function,
     plain_function,
 )
-from pytorch_lab.modules.lines import line_of_attribute
+from pytorch_lab.modules.lines import line_of_attribute, spell_line
 from pytorch_lab.modules.reach import (
     Part,
     module_attributes,
@@ -49,6 +49,7 @@ class Place:
     module: torch.nn.Module
     module_path: str
     attribute: str
+    line: str = ""  # where a function begins, if this was met in one
 
     def inside(self, part: Part) -> "Place":
         """The place of a part of what lies here."""
@@ -122,7 +123,8 @@ class Search:
             self._open_module(seen.module, seen.paths[0])
             while self._stack:
                 self._visit(*self._stack.pop())
-        return _without_harmless_groups(self.found)
+        self.found = _without_harmless_groups(self.found)
+        return self.found
 
     def _open_module(self, module: torch.nn.Module, path: str) -> None:
         """Put a module's attributes, and what its forward can see, on the stack."""
@@ -177,8 +179,10 @@ class Search:
         owner = getattr(value, "__self__", None)
         if owner is not None:
             yield owner, place.inside(Part(".__self__", "method", owner))
+        code = function.__code__
+        there = replace(place, line=spell_line(code.co_filename, code.co_firstlineno))
         for part in parts_of_function(function):
-            yield part.value, place.inside(part)
+            yield part.value, there.inside(part)
 
     def _is_saved_state(self, value: dict[Any, Any], module: torch.nn.Module) -> bool:
         """Whether a dict is a copy of a state dict: kept on purpose, to go back to."""
@@ -274,7 +278,7 @@ def describe_found(value: Any, place: Place, registry: Registry) -> Invisible:
         n_parameters=n_parameters,
         why=advice.why(value, kind, place.holders, stale),
         fix=advice.fix(value, kind, place.holders, place.attribute, stale),
-        line=line_of_attribute(type(place.module), place.attribute),
+        line=place.line or line_of_attribute(type(place.module), place.attribute),
     )
 
 

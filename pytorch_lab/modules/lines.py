@@ -10,7 +10,7 @@ import textwrap
 import types
 from pathlib import Path
 
-from pytorch_lab.modules.reach import is_library_file
+from pytorch_lab.modules.reach import is_library_file, written_here
 
 
 def spell_line(file: str, line: int) -> str:
@@ -34,6 +34,8 @@ def line_of_caller(frame: types.FrameType | None) -> str:
 def line_of_attribute(cls: type, name: str) -> str:
     """The line that assigns `self.<name>` (or the class attribute `<name>`) first, if found."""
     for base in cls.__mro__:
+        if not written_here(base):
+            continue
         try:
             file = inspect.getsourcefile(base)
             text, first = inspect.getsourcelines(base)

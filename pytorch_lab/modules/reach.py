@@ -157,7 +157,8 @@ def _elements(value: Any, kind: type) -> Iterator[Part]:
 def _rank(member: Any) -> tuple[str, str]:
     """An order for a set's members that is the same in every run, as far as possible."""
     if isinstance(member, torch.nn.Module):
-        return type(member).__name__, str(member)
+        size = sum(p.numel() for p in member.parameters())
+        return type(member).__name__, str(size)
     if isinstance(member, torch.Tensor):
         return type(member).__name__, str(tuple(member.shape))
     return type(member).__name__, repr(member) if type(member) in ATOMS else ""

@@ -219,21 +219,41 @@ def _items(registry: Registry) -> Iterator[tuple[Sums, list[Seen]]]:
 
 
 def sums(registry: Registry) -> dict[int, Sums]:
-    """The sums of every module by id: each tensor once, whatever number of ways leads to it."""
+    """The sums of every module by id: each tensor once, whatever number of ways leads to it.
+
+    What has one owner on one way down is added up from the leaves; only what is shared, or lies
+    inside something shared, has to look for all the modules above it.
+    """
     found = {id(seen.module): Sums() for seen in registry.modules}
+    many_ways: set[int] = set()  # modules that more than one way leads to
+    for seen in registry.modules:
+        if len(seen.parents) > 1 or any(id(p.module) in many_ways for p in seen.parents):
+            many_ways.add(id(seen.module))
+    shared = []
     for item, owners in _items(registry):
-        alone = len(owners) == 1
-        if alone and not owners[0].parents:
+        if len(owners) == 1 and id(owners[0].module) not in many_ways:
             found[id(owners[0].module)].add(item)
-            continue
-        above, stack = set(), list(owners)
-        while stack:
-            seen = stack.pop()
-            if id(seen) not in above:
-                above.add(id(seen))
-                found[id(seen.module)].add(item)
-                stack.extend(seen.parents)
+        else:
+            shared.append((item, owners))
+    for seen in reversed(registry.modules[1:]):  # children stand after their parents
+        if seen.parents and id(seen.module) not in many_ways:
+            found[id(seen.parents[0].module)].add(found[id(seen.module)])
+    for item, owners in shared:
+        for seen in _with_all_above(owners):
+            found[id(seen.module)].add(item)
     return found
+
+
+def _with_all_above(owners: list[Seen]) -> list[Seen]:
+    """Some modules and all that contain them, each once."""
+    above: dict[int, Seen] = {}
+    stack = list(owners)
+    while stack:
+        seen = stack.pop()
+        if id(seen) not in above:
+            above[id(seen)] = seen
+            stack.extend(seen.parents)
+    return list(above.values())
 
 
 def module_infos(registry: Registry) -> tuple[ModuleInfo, ...]:

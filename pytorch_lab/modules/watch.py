@@ -126,13 +126,12 @@ class Watch:
             self.flow.derive(tensors_of(output), [*sources, *tensors_of(inputs)])
 
 
-def run(registry: Registry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
-    """One forward of the registry's root, watched; the model is left as it was found."""
-    lazy = any(is_lazy(slot.tensor) for slot in registry.slots)
-    if lazy:
-        registry = register(_copy_of(registry.root))
-    search = Search(registry)
-    found = search.run()
+def run(search: Search, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
+    """One forward of the root that was searched, watched; the model is left as it was found."""
+    if any(is_lazy(slot.tensor) for slot in search.registry.slots):
+        search = Search(register(_copy_of(search.registry.root)))
+        search.run()
+    registry, found = search.registry, search.found
     watch = Watch(registry, search)
     with left_as_found(registry.root, args, kwargs) as guard:
         watch.flow = Flow(_existing(registry, found, args, kwargs), guard)
