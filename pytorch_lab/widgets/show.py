@@ -47,7 +47,9 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
         Linear
 
     Args:
-        x: an `nn.Module` (then `args` are example inputs), or a record such as a `ModuleTree`.
+        x: an `nn.Module`, or a record such as a `ModuleTree`.
+        args: example inputs for the module: its forward is then run once.
+        kwargs: the same, by name.
 
     Raises:
         UsageError: `x` is nothing that can be shown.
