@@ -95,4 +95,4 @@ def _is_true_tensor(condition: Any) -> bool:
     if kind.__module__ != "torch" or kind.__name__ != "Tensor":
         return False
     node = encode(condition) if condition.numel() == 1 else {}
-    return node.get("values") == [True]
+    return node.get("dtype") == "bool" and node["values"] == [True]

@@ -91,7 +91,7 @@ class _Desk:
     def on_solution(self) -> dict[str, Any]:
         """The solution's text, once it is open to the learner."""
         self._look_up()
-        self.opened = True
+        self.opened = not self._why_closed()
         return self._counted()
 
     def _look_up(self) -> None:
@@ -130,11 +130,20 @@ class _Desk:
             "icon": icon,
             "word": word,
             "message": verdict.message,
-            "why": verdict.why,
+            "why": verdict.why + self._beside(verdict),
             "evidence": verdict.evidence,
             "line": asdict(verdict.line) if verdict.line else None,
             "printed": verdict.printed,
         }
+
+    def _beside(self, verdict: Verdict) -> str:
+        """What the panel says beyond the verdict."""
+        if verdict.state == "open" and self.known.passed:
+            return " You have passed this exercise before."
+        if verdict.state != "passed":
+            return ""
+        compare = " Compare your way with the solution's." if self.source.solution else ""
+        return f"Everything that the check asks holds.{compare}"
 
     def _counted(self) -> dict[str, Any]:
         tries, shown = self.known.tries, self.known.hints
