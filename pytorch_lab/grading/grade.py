@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
-from pytorch_lab.grading.notebooks import read, replace, write
+from pytorch_lab.grading.notebooks import read, replace, why_not, write
 from pytorch_lab.grading.overlay import MIME, ROLE, Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
@@ -134,7 +134,7 @@ def _try_to_write(out: Path) -> None:
             pass
     except OSError as error:
         raise CourseError(
-            f"expected to write grades.csv into {out}, but got {error.strerror!r}; "
+            f"expected to write grades.csv into {out}, but got {why_not(error)}; "
             "give --out a folder that you may write to."
         ) from None
 

@@ -145,7 +145,7 @@ def _json(path: Path) -> Any:
         ) from None
     except OSError as error:
         raise NotebookError(
-            f"expected to read the notebook {path}, but got {error.strerror!r}; "
+            f"expected to read the notebook {path}, but got {why_not(error)}; "
             "give the path of an .ipynb file that you may read."
         ) from None
     except UnicodeDecodeError:
@@ -222,6 +222,18 @@ def replace(path: Path, content: str) -> None:
         scratch.replace(path)
     except OSError as error:
         raise CourseError(
-            f"expected to write {path}, but got {error.strerror!r}; "
+            f"expected to write {path}, but got {why_not(error)}; "
             "give a folder that exists, or can be made, and that you may write to."
         ) from None
+
+
+def why_not(error: OSError) -> str:
+    """What the system says about a file, in words that fit into a sentence.
+
+    Example:
+        >>> why_not(PermissionError(13, "Permission denied"))
+        "'Permission denied'"
+    """
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file where a folder should be"
+    return repr(error.strerror)

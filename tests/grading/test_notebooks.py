@@ -1,0 +1,137 @@
+"""Reading what strangers hand in, and writing it back byte for byte."""
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from pytorch_lab.errors import CourseError, NotebookError
+from pytorch_lab.grading.notebooks import (
+    MAX_BYTES,
+    exercise_id,
+    facts,
+    grade_id,
+    read,
+    replace,
+    text,
+    write,
+)
+
+CELL = {"cell_type": "code", "source": ["a = 1\n", "b = 2"]}
+
+
+def notebook(**entries):
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": {}} | entries)
+
+
+def test_read_gives_every_cell_what_the_grader_relies_on(tmp_path: Path):
+    file = tmp_path / "a.ipynb"
+    file.write_text("\ufeff" + notebook(cells=[CELL]), "utf-8")
+    (cell,) = read(file).cells
+    assert cell.source == "a = 1\nb = 2"
+    assert (cell.metadata, cell.outputs, cell.execution_count) == ({}, [], None)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{", r"expected a Jupyter notebook in .*a\.ipynb, got broken JSON in line 1 .*; save it"),
+        ("", "broken JSON in line 1"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"nbformat": ' + "9" * 5000 + "}", "cannot be read"),
+        ('"text"', "got JSON without an 'nbformat' number"),
+        ('{"cells": []}', "got JSON without an 'nbformat' number"),
+        (notebook(nbformat=3), "in notebook format 4, got format 3; open it in JupyterLab"),
+        (notebook(cells=None), "without a list of cells"),
+        (notebook(cells=[1]), "a cell 1 that is no cell"),
+        (notebook(cells=[CELL, {"cell_type": "x"}]), "a cell 2 of the unknown type 'x'"),
+        (notebook(cells=[CELL | {"metadata": 1}]), "a cell 1 whose metadata is no object"),
+        (notebook(cells=[CELL | {"source": [1]}]), "a cell 1 whose source is no text"),
+    ],
+)
+def test_what_is_no_notebook_is_refused_in_one_sentence(tmp_path: Path, content, says):
+    file = tmp_path / "a.ipynb"
+    file.write_text(content, "utf-8")
+    with pytest.raises(NotebookError, match=says) as caught:
+        read(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path):
+    with pytest.raises(NotebookError, match=r"expected a notebook at .*b\.ipynb, but there is no"):
+        read(tmp_path / "b.ipynb")
+    with pytest.raises(NotebookError, match=r"got 'Is a directory'; give the path of an \.ipynb"):
+        read(tmp_path)
+    (tmp_path / "c.ipynb").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(NotebookError, match="bytes that are no UTF-8 text"):
+        read(tmp_path / "c.ipynb")
+    with (tmp_path / "d.ipynb").open("wb") as huge:
+        huge.truncate(MAX_BYTES + 1)
+    with pytest.raises(NotebookError, match="got 50 MB"):
+        read(tmp_path / "d.ipynb")
+
+
+def test_a_notebook_written_and_read_is_the_same_file(tmp_path: Path):
+    file = tmp_path / "new" / "a.ipynb"
+    cell = nbformat.v4.new_code_cell("ü = 1\n\n2", id="x", metadata={"b": 1, "a": 2})
+    made = nbformat.v4.new_notebook(cells=[cell])
+    write(file, made)
+    first = file.read_bytes()
+    write(file, read(file))
+    assert file.read_bytes() == first
+    assert first.decode() == text(made)
+    assert "ü" in first.decode()
+    assert first.endswith(b"}\n")
+    assert [f.name for f in file.parent.iterdir()] == ["a.ipynb"]
+
+
+def test_what_cannot_be_written_is_one_sentence_and_nothing_is_half_written(tmp_path: Path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(
+        CourseError, match=r"expected to write .*, but got a file where a folder .*; give"
+    ):
+        replace(tmp_path / "file" / "a.ipynb", "x")
+    (tmp_path / "a.ipynb").mkdir()
+    with pytest.raises(CourseError, match="expected to write"):
+        replace(tmp_path / "a.ipynb", "x")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_people_say_03_2_and_nbgrader_says_03_dash_2():
+    assert grade_id("03.2") == "03-2"
+    for cell in ("03-2", "03-2-task", "03-2-check", "03-2-hidden"):
+        assert exercise_id(cell) == "03.2"
+    assert exercise_id("12-10-hidden") == "12.10"
+    assert exercise_id("squares-hidden") == "squares"
+
+
+@pytest.mark.parametrize(
+    ("said", "locked", "points"),
+    [
+        ({"grade": True, "points": "3", "schema_version": 1}, True, 3.0),
+        ({"solution": True, "schema_version": 1}, False, None),
+        (
+            {"grade": True, "solution": False, "locked": True, "points": 2, "schema_version": 2},
+            True,
+            2,
+        ),
+        ({"grade": True, "locked": False, "points": 0, "schema_version": 3}, False, 0),
+        ({"grade": True, "points": -1}, True, None),
+        ({"grade": True, "points": "many"}, True, None),
+        ({"grade": True, "points": float("nan")}, True, None),
+        ({"grade": True}, True, None),
+    ],
+)
+def test_nbgraders_metadata_of_any_schema(said, locked, points):
+    cell = nbformat.v4.new_code_cell(metadata={"nbgrader": {"grade_id": "q1"} | said})
+    found = facts(cell)
+    assert found is not None
+    assert (found.locked, found.points) == (locked, points)
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"nbgrader": 1}, {"nbgrader": {}}, {"nbgrader": {"grade_id": 1}}]
+)
+def test_a_cell_that_is_not_nbgraders_has_no_facts(said):
+    assert facts(nbformat.v4.new_code_cell(metadata=said)) is None
