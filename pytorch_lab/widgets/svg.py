@@ -46,7 +46,9 @@ class Picture:
     def text(
         self, x: float, y: float, words: str, *, size: float = 12, **paint: str | float
     ) -> None:
-        """A line of text whose baseline is at `y`."""
+        """A line of text whose baseline is at `y`; nothing for no words."""
+        if not words:
+            return
         given = {"x": x, "y": y, "font-size": size} | {"font-family": MONO, "fill": INK} | paint
         self._element("text", given, words)
 
