@@ -29,7 +29,7 @@ class Predict(LessonPiece, stem="predict"):
         return self.framed(self.question.to_html())
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.question.to_text()}"
+        return self.question.to_text(f"{self.kind}: ")
 
 
 def predict(

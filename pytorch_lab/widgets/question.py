@@ -56,10 +56,10 @@ class Choice:
             f"<details><summary>Answer</summary><ul>{whys}</ul></details>"
         )
 
-    def to_text(self) -> str:
-        """Question and options; the answer stays hidden."""
+    def to_text(self, opening: str = "") -> str:
+        """Question and options, after some opening words; the answer stays hidden."""
         options = [prose.to_text(text, "    ", "  ( ) ") for text in self.options]
-        return "\n".join([prose.to_text(self.ask), *options])
+        return "\n".join([prose.to_text(self.ask, first=opening), *options])
 
     def _right_first(self) -> list[tuple[str, str]]:
         return sorted(self.options.items(), key=lambda option: option[0] != self.answer)
@@ -114,9 +114,9 @@ class Number:
             f"{prose.to_html(self.why)}</p></details>"
         )
 
-    def to_text(self) -> str:
-        """Question; the answer stays hidden."""
-        return f"{prose.to_text(self.ask)}\n  a number: ____ {self.unit}".rstrip()
+    def to_text(self, opening: str = "") -> str:
+        """Question, after some opening words; the answer stays hidden."""
+        return f"{prose.to_text(self.ask, first=opening)}\n  a number: ____ {self.unit}".rstrip()
 
     def _slack(self) -> str:
         return f" (± {self.tolerance:.6g})" if self.tolerance else ""

@@ -37,7 +37,7 @@ class Recall(LessonPiece, stem="recall"):
         return self.framed("".join(asked.to_html() for asked in self.questions))
 
     def __str__(self) -> str:
-        texts = [f"{k}. {asked.to_text()}" for k, asked in enumerate(self.questions, 1)]
+        texts = [asked.to_text(f"{k}. ") for k, asked in enumerate(self.questions, 1)]
         return "\n".join([f"{self.kind}:", *texts])
 
 

@@ -14,6 +14,7 @@ import ast
 import contextlib
 import io
 import linecache
+import math
 import random
 import re
 import sys
@@ -106,9 +107,13 @@ def run(code: str, *, measure: str | None = None, healed: str | None = None) -> 
     """
     lines = code.splitlines(keepends=True)
     linecache.cache[FILE] = (len(code), None, lines, FILE)
-    output = _Capped()
-    with _untouched(), _own_main() as namespace, _heard(output) as heard:
-        facts = _facts(code, namespace, measure, healed)
+    output, heard = _Capped(), []
+    facts: dict[str, Any] = {"interrupted": True}
+    try:
+        with _untouched(), _own_main() as namespace, _heard(output) as heard:
+            facts = _facts(code, namespace, measure, healed)
+    except KeyboardInterrupt:
+        pass
     return Run(stdout=clean(output.getvalue()), warnings=_told(heard), **facts)
 
 
@@ -122,8 +127,6 @@ def _facts(
             facts["value"] = eval(compile(measure, "<measure>", "eval"), namespace)
             facts["shown"] = as_text(facts["value"])
         facts["losses"] = _losses(namespace.get("losses"))
-    except KeyboardInterrupt:
-        return {"interrupted": True}
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the learner's own, shown to them
         return {"fault": _fault(error), "losses": _losses(namespace.get("losses"))}
     if healed is not None:
@@ -144,7 +147,8 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, float):
-        return a == b or (a != a and b != b) or abs(a - b) <= max(1e-6 * abs(b), 1e-9)
+        alike = math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
+        return alike or (math.isnan(a) and math.isnan(b))
     if isinstance(a, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, dict):
