@@ -47,14 +47,12 @@ class Place:
     path: str
     holders: tuple[str, ...]  # outermost first; empty: the attribute itself
     module: torch.nn.Module
-    module_path: str
     attribute: str
     line: str = ""  # where a function begins, if this was met in one
 
     def inside(self, part: Part) -> "Place":
         """The place of a part of what lies here."""
-        holders = (*self.holders, part.holder)
-        return Place(self.path + part.step, holders, self.module, self.module_path, self.attribute)
+        return replace(self, path=self.path + part.step, holders=(*self.holders, part.holder))
 
 
 @dataclass(frozen=True)
@@ -115,6 +113,7 @@ class Search:
         self.found: list[Found] = []
         self._visited: dict[int, Any] = {}
         self._classes: set[type] = set()
+        self._names = {name for slot in registry.slots for name in slot.names}
         self._stack: list[tuple[Any, Place]] = []
 
     def run(self) -> list[Found]:
@@ -134,7 +133,7 @@ class Search:
         held: list[tuple[Any, Place]] = []
         for name, value in module_attributes(module).items():
             if not (name in caches and _is_plain_tensor(value)):
-                place = Place(join(path, name), (), module, path, name)
+                place = Place(join(path, name), (), module, name)
                 held.append((value, place))
         held.extend(self._class_parts(module, path))
         self._stack.extend(reversed(held))
@@ -151,9 +150,9 @@ class Search:
             if written_here(base):
                 for name, value in vars(base).items():
                     if not name.startswith("__") and plain_function(value) is None:
-                        yield value, Place(join(path, name), ("class",), module, path, name)
+                        yield value, Place(join(path, name), ("class",), module, name)
         for name, function in forward_functions(cls).items():
-            yield function, Place(join(path, name), ("function",), module, path, name)
+            yield function, Place(join(path, name), ("function",), module, name)
 
     def _visit(self, value: Any, place: Place) -> None:
         if issubclass(type(value), torch.Tensor):
@@ -191,8 +190,8 @@ class Search:
         if "_metadata" in getattr(value, "__dict__", {}):
             return True
         prefix = self.registry.path_of(module) or ""
-        names = {name for slot in self.registry.slots for name in slot.names}
-        return all(isinstance(key, str) and join(prefix, key) in names for key in dict.keys(value))
+        keys = list(dict.keys(value))
+        return all(isinstance(key, str) and join(prefix, key) in self._names for key in keys)
 
     def _judge_module(self, value: torch.nn.Module, place: Place) -> None:
         if self.known.has(value) or "_modules" not in vars(value):

@@ -282,7 +282,9 @@ def module_infos(registry: Registry) -> tuple[ModuleInfo, ...]:
 
 def type_name(module: torch.nn.Module) -> str:
     """The class name; a scripted module's is that of its source."""
-    return str(getattr(module, "original_name", None) or type(module).__name__)
+    if isinstance(module, torch.jit.ScriptModule):
+        return str(module.original_name)
+    return type(module).__name__
 
 
 def extra_of(module: torch.nn.Module) -> str:
