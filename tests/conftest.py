@@ -1,7 +1,9 @@
 """What every test needs: one torch thread, a progress file of its own, and golden texts."""
 
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -32,6 +34,17 @@ def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "progress.json"
     monkeypatch.setenv("PYTORCH_LAB_PROGRESS", str(file))
     return file
+
+
+@pytest.fixture(scope="session")
+def models() -> ModuleType:
+    """The module `tests/models.py`: the tests lie in no package that could be imported from."""
+    spec = spec_from_file_location("tests_models", Path(__file__).with_name("models.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

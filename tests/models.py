@@ -1,13 +1,19 @@
 """Models that nobody here wrote: tiny random ones from `transformers` and `diffusers`, no download.
 
-`LIBRARY_MODELS[name]()` gives the model and the keyword arguments to call it with.
+`LIBRARY_MODELS[name]()` gives the model and the keyword arguments to call it with;
+`as_found(model)` is what a collector must leave as it was.
 """
 
+import collections
+import random
+import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import torch
 from torch import nn
+from torch.nn.modules import module as nn_module
 
 Built = tuple[nn.Module, dict[str, Any]]
 
@@ -148,3 +154,49 @@ LIBRARY_MODELS: dict[str, Callable[[], Built]] = {
     "mamba": mamba,
     "unet": unet,
 }
+
+
+def as_found(model: nn.Module) -> dict[str, Any]:
+    """Everything that looking at a model must not change, in comparable form."""
+    facts: dict[str, Any] = {
+        "torch rng": bytes(torch.get_rng_state().numpy()),
+        "numpy rng": repr(numpy.random.get_state()),  # noqa: NPY002
+        "python rng": random.getstate(),
+        "grad mode": torch.is_grad_enabled(),
+        "default dtype": torch.get_default_dtype(),
+        "Module.__init__": nn.Module.__init__,
+        "global hooks": {
+            n: len(v)
+            for n, v in vars(nn_module).items()
+            if n.startswith("_global_") and isinstance(v, dict)
+        },
+        "modes": len(torch.overrides._get_current_function_mode_stack()),
+    }
+    for path, module in model.named_modules():
+        facts[path] = {name: _look(value) for name, value in vars(module).items()}
+        facts[f"{path} class"] = type(module)
+        facts[f"{path} order"] = list(vars(module))
+    for name, parameter in model.named_parameters():
+        grad = parameter.grad
+        facts[f"{name} grad"] = None if grad is None else (id(grad), _look(grad))
+    return facts
+
+
+def _look(value: Any, depth: int = 4) -> Any:
+    if isinstance(value, torch.Tensor):
+        if isinstance(value, nn.parameter.UninitializedTensorMixin):
+            return id(value), type(value)
+        plain = value.detach()
+        bits = plain.to_dense().contiguous().view(-1).tolist() if not value.is_meta else None
+        return id(value), type(value), value.dtype, value.shape, value.requires_grad, repr(bits)
+    if depth == 0 or isinstance(value, nn.Module):
+        return id(value)
+    if isinstance(value, dict):
+        inside = [(repr(k), _look(v, depth - 1)) for k, v in dict.items(value)]
+        return id(value), type(value), inside
+    if isinstance(value, list | tuple | set | collections.deque):
+        return id(value), type(value), [_look(item, depth - 1) for item in value]
+    inside = getattr(value, "__dict__", None)
+    if isinstance(inside, dict) and not isinstance(value, type | types.FunctionType):
+        return id(value), {k: _look(v, depth - 1) for k, v in inside.items()}
+    return value if isinstance(value, int | float | str | bool | type(None)) else id(value)

@@ -6,7 +6,7 @@ import functools
 import types
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -114,6 +114,11 @@ PLANTED: dict[str, tuple[Callable[[], Any], list[tuple[str, str, str]], str]] = 
     "dataclass": (
         lambda: Heads(linear()),
         [("held.first", "module", "dataclass")],
+        "derive from nn.Module",
+    ),
+    "dataclass made by a call": (
+        lambda: make_dataclass("Made", ["layer"])(linear()),
+        [("held.layer", "module", "dataclass")],
         "derive from nn.Module",
     ),
     "object": (lambda: Bag(head=linear()), [("held.head", "module", "object")], "derive from nn"),

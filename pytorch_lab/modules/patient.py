@@ -53,7 +53,8 @@ class _Holdings:
         stack = list(roots)
         while stack:
             value = stack.pop()
-            if type(value) not in ATOMS and id(value) not in self._seen:
+            atom = type(value) in ATOMS and not isinstance(value, type)
+            if not atom and id(value) not in self._seen:
                 self._seen[id(value)] = value
                 stack.extend(self._open(value))
 

@@ -66,7 +66,9 @@ def is_library_file(file: str) -> bool:
 
 
 def written_here(cls: type) -> bool:
-    """Whether a class is the learner's own."""
+    """Whether a class is the learner's own; one that was made by a call says it is of `types`."""
+    if cls.__module__ == "types":
+        return not hasattr(types, cls.__name__)
     return not is_library(cls.__module__ if isinstance(cls.__module__, str) else "builtins")
 
 

@@ -10,6 +10,7 @@ import copy
 import itertools
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -213,6 +214,8 @@ def _observed(watch: Watch) -> Iterator[None]:
         stack.enter_context(_one_replica(watch.registry))
         if "torch._dynamo" in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", message=".*when there are global hooks on modules")
         if watch.flow is not None:
             stack.enter_context(watch.flow)
         yield
