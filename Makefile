@@ -11,7 +11,7 @@
 PYTHON ?= python3
 ARGS   ?=
 BIN    := .venv/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt
 
 help:
 	@echo "make lab      install PyTorch Lab and open the course in JupyterLab (ARGS=--no-browser)"
