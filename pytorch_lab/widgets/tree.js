@@ -272,8 +272,12 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
   }
 
   function jump(letter, now) {
-    typed = { text: now - typed.at < 700 ? typed.text + letter : letter, at: now };
-    const to = typeahead(view.rows, shown, view.active, typed.text);
+    const find = (text) => {
+      typed = { text, at: now };
+      return typeahead(view.rows, shown, view.active, text);
+    };
+    const longer = now - typed.at < 700 ? find(typed.text + letter) : null;
+    const to = longer ?? find(letter);
     if (to !== null) go(to);
   }
 
@@ -283,12 +287,12 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
     const index = Number(event.target.closest("[data-row]")?.dataset.row ?? -1);
     if (index < 0) return;
     view.active = index;
-    if (event.target.closest('[data-fold="true"]')) fold(index);
+    if (event.target.closest('[data-fold]')) fold(index);
     else onselect(index);
   });
   body.addEventListener("dblclick", (event) => {
     const index = Number(event.target.closest("[data-row]")?.dataset.row ?? -1);
-    if (index >= 0 && view.rows[index].kids.length && !event.target.closest("[data-fold=true]")) {
+    if (index >= 0 && view.rows[index].kids.length && !event.target.closest("[data-fold]")) {
       fold(index);
     }
   });

@@ -226,7 +226,7 @@ function open(state, { root, say, id }) {
     view.columns = fit(state.columns, view.chosen, tree.grid.clientWidth);
     const widths = view.columns.map(({ width }) => `${width}px`).join(" ");
     tree.grid.style.setProperty("--lab-columns",
-      `minmax(${NAME_WIDTH}px, 1fr) ${STATUS_WIDTH}px ${widths}`);
+      `minmax(${widths ? NAME_WIDTH : NAME_WIDTH - 40}px, 1fr) ${STATUS_WIDTH}px ${widths}`);
     unfold.textContent = isUnfolded() ? "Fold all" : "Unfold all";
     unfold.disabled = foldable.length < 2 || view.found !== null;
     count.textContent = view.found ? `${view.found.hits.length.toLocaleString("en")} found` : "";

@@ -157,9 +157,9 @@ def _meaning(badge: str) -> list[str]:
         return list(LEGEND[badge])
     if badge.startswith("×"):
         return ["quiet", f"{badge[2:]} neighbours with the same type and structure"]
-    count, word, _ = badge.split(" ")
+    _, word, _ = badge.split(" ")
     colour = {"invisible": "bad", "unused": "warn"}.get(word, "blue")
-    return [colour, f"below it: {count} {word}"]
+    return [colour, f"unfold it, or search for “{word}”"]
 
 
 def _packed(root: Row) -> dict[str, Any]:
