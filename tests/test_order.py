@@ -175,7 +175,7 @@ def test_text_and_html():
     shown, folded = page.split("<details>")
     assert "loss.backward()\nloss = w ** 2\n" in shown
     assert "loss = w ** 2\nloss.backward()\n" in folded
-    assert "seen\n→ [2.0]" in folded
+    assert "seen → [2.0]" in folded
     puzzle.on_run([0, 1, 2, 3])
     again = step(start=[1, 0, 2, 3])
     assert (again.to_html(), str(again)) == (page, str(puzzle))

@@ -22,7 +22,7 @@ SAYS = {
                           "y = (2"),
     "a wrong measure": ("x = 1", "y", "NameError: name 'y' is not defined"),
     "exit": ("import sys\nprint(1)\nsys.exit(3)", None, "1\nSystemExit: 3\n  line 3: sys.exit(3)"),
-    "nothing": ("x = 1", None, ""),
+    "nothing": ("x = 1", None, "It runs without a word."),
 }  # fmt: skip
 SAYS["an error and its line"] = (
     "x = 1\n\nx.y", None, "AttributeError: 'int' object has no attribute 'y'\n  line 3: x.y"
@@ -78,6 +78,14 @@ def test_output_without_end_is_cut():
     said = run("for k in range(10**5):\n    print('line', k)").stdout
     assert len(said) < OUTPUT_LIMIT + 100
     assert said.endswith("… the rest is not shown\n")
+
+
+def test_long_messages_are_broken():
+    long = "word " * 60
+    code = "import warnings\ntext = 'word ' * 60\nwarnings.warn(text)\nraise ValueError(text)"
+    said = run(code)
+    assert max(map(len, str(said).splitlines())) <= 76
+    assert said.fault.message == long
 
 
 def test_addresses_are_taken_out():

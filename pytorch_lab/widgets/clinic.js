@@ -51,7 +51,7 @@ function insert(area, text) {
 
 /** The second half: edit, run, see. */
 function cure({ model, state, say }) {
-  const area = editor(state.code, () => run.press());
+  const area = editor(state.result?.code ?? state.code, () => run.press());
   const run = runButton({ model, label: "Run", collect: () => ({ code: area.value }) });
   const back = h("button", { class: "lab-button", type: "button", onclick: () => {
     area.value = state.code;

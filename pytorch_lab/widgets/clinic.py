@@ -65,6 +65,7 @@ class Clinic(LessonPiece, stem="clinic"):
         run = self.run(code)
         curves = {"before": self.symptom.losses, "now": run.losses}
         result = {
+            "code": code,
             "healed": run.healed,
             "doubt": run.doubt,
             "run": run.state(),
@@ -80,9 +81,9 @@ class Clinic(LessonPiece, stem="clinic"):
         image = f"<p>{curve.to_image(plan)}</p>" if plan else ""
         return self.framed(
             f"<p><strong>{prose.to_html(self.title)}</strong></p>{listing.to_html(self.code)}"
-            f"<p>What happens:</p>{listing.to_html(self._report(self.symptom))}{image}"
+            f"<p>What happens:</p>{listing.to_html(self.symptom.to_text(self.measure))}{image}"
             f"{self.causes.to_html()}<details><summary>A fix</summary>{listing.to_html(self.fix)}"
-            f"{listing.to_html(self._report(self.health))}</details>"
+            f"{listing.to_html(self.health.to_text(self.measure))}</details>"
         )
 
     def __str__(self) -> str:
@@ -91,14 +92,10 @@ class Clinic(LessonPiece, stem="clinic"):
                 prose.to_text(f"{self.kind}: {self.title}"),
                 *(f"    {line}".rstrip() for line in self.code.splitlines()),
                 "What happens:",
-                *(f"    {line}" for line in self._report(self.symptom).splitlines()),
+                *(f"    {line}" for line in self.symptom.to_text(self.measure).splitlines()),
                 self.causes.to_text(),
             ]
         )
-
-    def _report(self, run: running.Run) -> str:
-        text = str(run) or "It runs without a word."
-        return f"{self.measure}\n{text}" if run.shown is not None and self.measure else text
 
 
 def clinic(
@@ -134,8 +131,7 @@ def clinic(
             numbers = [1, 2, 3]
             mean = sum(numbers) // 2
         What happens:
-            mean
-            → 3
+            mean → 3
         What is the cause?
           ( ) It divides by 2
           ( ) `//` rounds down

@@ -116,7 +116,7 @@ function render({ model, el }) {
   const given = h("div", {});
   const lines = lineList({
     lines: state.lines, texts: state.texts, say,
-    order: state.earlier?.order ?? state.start,
+    order: state.result?.order ?? state.earlier?.order ?? state.start,
     changed: () => { verdictBox.replaceChildren(); lines.mark(null); },
   });
   const run = runButton({ model, label: "Run this order", collect: () => ({ order: lines.order() }) });
@@ -132,7 +132,7 @@ function render({ model, el }) {
   root.append(
     h("p", { class: "order-hint lab-quiet" }, "Drag the lines, use their arrows, or press Alt+↑ and Alt+↓ on a line."),
     lines.list, h("div", { class: "lab-row order-run" }, run.button, again, run.words), verdictBox, given, trouble.box);
-  if (state.earlier) {
+  if (state.earlier && !state.result) {
     verdictBox.append(h("p", { class: "lab-note" }, "This is the order you ran last time: ",
       h("strong", {}, state.earlier.right ? "it was right." : "it was not right yet.")));
   }

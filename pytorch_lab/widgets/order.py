@@ -93,7 +93,7 @@ class Order(LessonPiece, stem="order"):
         setup = f"<p>First runs:</p>{listing.to_html(self.setup)}" if self.setup else ""
         shuffled = listing.to_html("\n".join(self.lines[k] for k in self.start))
         answer = listing.to_html("\n".join(self.lines))
-        output = listing.to_html(f"{self.measure}\n{self.target}")
+        output = listing.to_html(self.target.to_text(self.measure))
         plan = curve.plan({"loss": self.target.losses})
         image = f"<p>{curve.to_image(plan)}</p>" if plan else ""
         return self.framed(

@@ -48,7 +48,7 @@ class Choice:
         options = "".join(f"<li>{prose.to_html(text)}</li>" for text in self.options)
         whys = "".join(
             f"<li>{'<strong>✓ Right:</strong> ' if text == self.answer else ''}"
-            f"{prose.to_html(text)} <em>{prose.to_html(why)}</em></li>"
+            f"{prose.to_html(text)} – <em>{prose.to_html(why)}</em></li>"
             for text, why in self._right_first()
         )
         return (

@@ -18,6 +18,7 @@ import math
 import random
 import re
 import sys
+import textwrap
 import traceback
 import types
 import warnings
@@ -42,7 +43,7 @@ class Fault:
 
     def __str__(self) -> str:
         place = f"\n  line {self.line}: {self.source}" if self.line else ""
-        return f"{self.type}: {self.message}{place}"
+        return _wrapped(f"{self.type}: {self.message}") + place
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +80,19 @@ class Run:
             "value": self.shown,
         }  # fmt: skip
 
-    def __str__(self) -> str:
-        parts = [self.stdout.rstrip("\n"), *self.warnings]
+    def to_text(self, measure: str | None = None) -> str:
+        """What came of it, in lines; `measure` names the value."""
+        parts = [self.stdout.rstrip("\n"), *map(_wrapped, self.warnings)]
         if self.interrupted:
             parts.append("interrupted")
         if self.fault:
             parts.append(str(self.fault))
         elif self.shown is not None:
-            parts.append(f"→ {self.shown}")
-        return "\n".join(part for part in parts if part)
+            parts.append(f"{measure} → {self.shown}" if measure else f"→ {self.shown}")
+        return "\n".join(part for part in parts if part) or "It runs without a word."
+
+    def __str__(self) -> str:
+        return self.to_text()
 
 
 def run(code: str, *, measure: str | None = None, healed: str | None = None) -> Run:
@@ -181,6 +186,14 @@ def is_expression(text: Any) -> bool:
     except SyntaxError:
         return False
     return True
+
+
+def _wrapped(text: str) -> str:
+    """Long lines of a message broken, so that they can be read at 80 columns."""
+    return "\n".join(
+        textwrap.fill(line, 74, subsequent_indent="  ", break_on_hyphens=False)
+        for line in text.splitlines()
+    )
 
 
 def _cut(text: str, limit: int = TEXT_LIMIT) -> str:

@@ -384,6 +384,15 @@ def test_order_opens_with_the_order_of_last_time(stage):
     expect(view.root).to_contain_text("you ran last time: it was not right yet.")
 
 
+def test_order_after_a_reload_of_the_page(stage):
+    """The front end draws the widget anew: the learner's order beside its result."""
+    widget = order()
+    widget.on_run([1, 0, 2, 3])
+    view = stage(widget)
+    assert rows(view) == [FIRST[0], FIRST[2], FIRST[1], FIRST[3]]
+    expect(view.page.locator(".piece-verdict")).to_contain_text("Not yet.")
+
+
 # ------------------------------------------------------------------------------------------- clinic
 
 
@@ -469,6 +478,15 @@ def test_clinic_remembers_that_it_was_healed(stage):
     view = stage(clinic())
     expect(view.root).to_contain_text("You healed this one earlier.")
     expect(view.page.get_by_role("textbox", name="Your code")).to_be_visible()
+
+
+def test_clinic_after_a_reload_of_the_page(stage):
+    widget = clinic()
+    widget.on_guess("`=` instead of `+=`")
+    widget.on_run("total = 5")
+    view = stage(widget)
+    expect(view.page.get_by_role("textbox", name="Your code")).to_have_value("total = 5")
+    expect(view.root).to_contain_text("It runs, but the symptom is not gone.")
 
 
 # ---------------------------------------------------------------------------------- recall and card
