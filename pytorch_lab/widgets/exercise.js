@@ -34,7 +34,8 @@ function finding(s) {
   return h("div", { class: `lab-note lab-${TONES[s.state]}` },
     s.why && h("p", {}, prose(s.why)),
     s.line && s.line.source && h("pre", { class: "lab-line" },
-      h("span", { class: "lab-number", "aria-hidden": true }, String(s.line.number)), s.line.source),
+      h("span", { class: "lab-number", "aria-hidden": true }, String(s.line.number)),
+      h("span", {}, s.line.source)),
     s.evidence && h("p", { class: "lab-evidence" }, s.evidence));
 }
 
