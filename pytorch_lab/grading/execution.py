@@ -4,7 +4,9 @@ The learner's progress file is left alone: the kernel is given another one. One 
 and gives the same numbers on every machine with as many cores as it likes.
 """
 
+import logging
 import os
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -15,25 +17,37 @@ from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
 from pytorch_lab.errors import NotebookError
 
+# nbclient logs what is said in a sentence here anyway.
+_QUIET = logging.getLogger("pytorch_lab.grading.quiet")
+_QUIET.addHandler(logging.NullHandler())
+_QUIET.propagate = False
+
 
 class Stopped(NotebookError):
     """The kernel died or a cell ran too long; what had run before is in the notebook."""
 
 
 def execute(
-    notebook: NotebookNode, folder: Path, *, timeout_cell: int, go_on: bool = False
+    notebook: NotebookNode, folder: Path, *, name: object, timeout_cell: int, go_on: bool = False
 ) -> None:
     """Run every code cell, and put what it shows into the notebook.
 
     Args:
         notebook: is changed.
         folder: the kernel's folder.
+        name: what messages call the notebook.
         timeout_cell: seconds that one cell may run.
         go_on: run the cells after one that raised.
 
     Raises:
         Stopped: the kernel died, or a cell ran too long.
     """
+    at = 0
+
+    def remember(cell: NotebookNode, cell_index: int) -> None:
+        nonlocal at
+        at = cell_index + 1
+
     client = NotebookClient(
         notebook,
         timeout=timeout_cell,
@@ -43,6 +57,8 @@ def execute(
         store_widget_state=False,
         record_timing=False,
         shutdown_kernel="immediate",
+        on_cell_execute=remember,
+        log=_QUIET,
     )
     kernel = client.create_kernel_manager()
     kernel.kernel_spec_manager = NbvalKernelspecManager()
@@ -53,18 +69,18 @@ def execute(
             "PYTORCH_LAB_PROGRESS": str(Path(scratch, "progress.json")),
         }
         try:
-            client.execute(cwd=str(folder.resolve()), env=env)
+            client.execute(cwd=str(folder.resolve()), env=env, stderr=subprocess.DEVNULL)
         except CellExecutionError:
             return  # the error is in the outputs of its cell
         except CellTimeoutError:
             raise Stopped(
-                f"expected every cell to end within {timeout_cell} s, but one ran longer; "
+                f"expected cell {at} of {name} to end within {timeout_cell} s, but it ran on; "
                 "is there a loop that never ends?"
             ) from None
         except DeadKernelError:
             raise Stopped(
-                "expected the kernel to live to the end, but it died; does a cell call exit, or "
-                "need more memory than there is?"
+                f"expected the kernel to live through cell {at} of {name}, but it died; does the "
+                "cell call exit, or need more memory than there is?"
             ) from None
 
 

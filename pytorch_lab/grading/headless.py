@@ -64,7 +64,7 @@ def check(notebook: Path, *, timeout_cell: int = 120) -> list[Verdict]:
             cell.update(outputs=[], execution_count=None)
     stopped = ""
     try:
-        execute(ran, notebook.parent, timeout_cell=timeout_cell, go_on=True)
+        execute(ran, notebook.parent, name=notebook, timeout_cell=timeout_cell, go_on=True)
     except Stopped as error:
         stopped = str(error)
     return [_verdict(exercise, cell, ran, stopped) for exercise, cell in asked]

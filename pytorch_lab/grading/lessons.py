@@ -16,7 +16,7 @@ from nbformat import NotebookNode
 
 import pytorch_lab
 from pytorch_lab.errors import NotebookError
-from pytorch_lab.grading.execution import Stopped, error_of, execute
+from pytorch_lab.grading.execution import error_of, execute
 from pytorch_lab.grading.notebooks import read, write
 from pytorch_lab.grading.trouble import one_line
 
@@ -47,11 +47,7 @@ def run(notebook: Path, *, timeout_cell: int = 600) -> None:
     code = [(n, cell) for n, cell in enumerate(ran.cells, 1) if cell.cell_type == "code"]
     for _, cell in code:
         cell.update(outputs=[], execution_count=None)
-    try:
-        execute(ran, notebook.parent, timeout_cell=timeout_cell)
-    except Stopped as error:
-        at = next((n for n, cell in code if cell.source.strip() and not _has_run(cell)), "?")
-        raise NotebookError(f"{error} It stopped at cell {at} of {notebook}.") from None
+    execute(ran, notebook.parent, name=notebook, timeout_cell=timeout_cell)
     for number, cell in code:
         _refuse_surprise(number, cell, notebook)
         cell.outputs = [_cleaned(output) for output in cell.outputs]
@@ -64,10 +60,6 @@ def run(notebook: Path, *, timeout_cell: int = 600) -> None:
     # The kernel adds its exact version, which differs between machines.
     ran.metadata["language_info"] = {"name": "python"}
     write(notebook, ran)
-
-
-def _has_run(cell: NotebookNode) -> bool:
-    return cell.execution_count is not None
 
 
 def _refuse_surprise(number: int, cell: NotebookNode, notebook: Path) -> None:
@@ -93,7 +85,7 @@ def _cleaned(output: NotebookNode) -> NotebookNode:
 
 def _shortened(value: Any) -> Any:
     if isinstance(value, str):
-        return _PACKAGES.sub("site-packages/", _without_checkout(value))
+        return _without_checkout(_PACKAGES.sub("site-packages/", value))
     if isinstance(value, dict):
         for key, inner in value.items():
             value[key] = _shortened(inner)

@@ -10,12 +10,14 @@ nbgrader, whose ids may hold no dot.
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.v4.rwbase import rejoin_lines
 
 from pytorch_lab.errors import CourseError, NotebookError
 
@@ -130,6 +132,8 @@ def read(path: Path) -> NotebookNode:
         made: Any = nbformat.from_dict(_rejoined(found))
     except (RecursionError, TypeError) as error:
         raise _not_one(path, f"JSON that is none ({error})") from None
+    with suppress(AttributeError, KeyError, TypeError):  # odd outputs are nobody's fault
+        rejoin_lines(made)
     return made
 
 

@@ -58,6 +58,14 @@ def test_what_is_no_notebook_is_refused_in_one_sentence(tmp_path: Path, content,
     assert "\n" not in str(caught.value)
 
 
+def test_outputs_are_joined_and_odd_ones_do_no_harm(tmp_path: Path):
+    stream = {"output_type": "stream", "name": "stdout", "text": ["a\n", "b"]}
+    for outputs, text_of in (([stream], "a\nb"), ([7, stream], ["a\n", "b"])):
+        file = tmp_path / "a.ipynb"
+        file.write_text(notebook(cells=[CELL | {"outputs": outputs}]), "utf-8")
+        assert read(file).cells[0].outputs[-1].text == text_of
+
+
 def test_files_that_cannot_be_read(tmp_path: Path):
     with pytest.raises(NotebookError, match=r"expected a notebook at .*b\.ipynb, but there is no"):
         read(tmp_path / "b.ipynb")
