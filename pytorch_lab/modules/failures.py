@@ -53,7 +53,7 @@ def model_error(
     frames = list(_frames(error))
     given = _arguments(module, frames) or tuple(inputs)
     kind = type_name(module)
-    name = f"`{path}`, a {kind}" if path else kind
+    name = f"`{path}`, {'an' if kind[0] in 'AEIOU' else 'a'} {kind}" if path else kind
     scene = Scene(error, module, name, given)
     reason = next(filter(None, (finder(scene) for finder in FINDERS)), None) or _anything(scene)
     line = _line(frames)

@@ -112,7 +112,7 @@ class Search:
         self.known = Known(registry)
         self.found: list[Found] = []
         self._visited: dict[int, Any] = {}
-        self._classes: set[type] = set()
+        self._caches: dict[type, frozenset[str]] = {}  # what forward assigns, by class
         self._names = {name for slot in registry.slots for name in slot.names}
         self._stack: list[tuple[Any, Place]] = []
 
@@ -129,21 +129,21 @@ class Search:
         """Put a module's attributes, and what its forward can see, on the stack."""
         if isinstance(module, torch.jit.ScriptModule):
             return
-        caches = assigned_by_forward(type(module))
         held: list[tuple[Any, Place]] = []
+        cls = type(module)
+        if cls not in self._caches:
+            self._caches[cls] = assigned_by_forward(cls)
+            held.extend(self._class_parts(cls, module, path))
         for name, value in module_attributes(module).items():
-            if not (name in caches and _is_plain_tensor(value)):
+            if not (name in self._caches[cls] and _is_plain_tensor(value)):
                 place = Place(join(path, name), (), module, name)
                 held.append((value, place))
-        held.extend(self._class_parts(module, path))
         self._stack.extend(reversed(held))
 
-    def _class_parts(self, module: torch.nn.Module, path: str) -> Iterator[tuple[Any, Place]]:
+    def _class_parts(
+        self, cls: type, module: torch.nn.Module, path: str
+    ) -> Iterator[tuple[Any, Place]]:
         """What the class holds: attributes of its own, and what forward's functions see."""
-        cls = type(module)
-        if cls in self._classes:
-            return
-        self._classes.add(cls)
         for base in cls.__mro__:
             if base is torch.nn.Module:
                 break

@@ -60,9 +60,9 @@ def tensors_of(*values: Any) -> list[torch.Tensor]:
         if type(value) in ATOMS or id(value) in seen or isinstance(value, type | torch.nn.Module):
             continue
         seen[id(value)] = value
-        if isinstance(value, dict):
-            stack.extend(value.values())
-        elif isinstance(value, list | tuple | set | frozenset):
-            stack.extend(value)
         stack.extend(attributes(value).values())
+        if isinstance(value, dict):
+            stack.extend(reversed(list(value.values())))
+        elif isinstance(value, list | tuple | set | frozenset):
+            stack.extend(reversed(list(value)))
     return found

@@ -110,17 +110,15 @@ class _Holdings:
         held = attributes(value)
         if held:
             self._undo.append((_set_attributes, value, held))
-        seen_by_forward: list[Any] = []
-        if is_module:
-            seen_by_forward = [*forward_functions(type(value)).values(), type(value)]
-        return [*held.values(), *seen_by_forward]
+        return [*held.values(), type(value)] if is_module else list(held.values())
 
     def _open_class(self, cls: type) -> list[Any]:
         if not written_here(cls):
             return []
         content = {k: v for k, v in vars(cls).items() if not k.startswith("__")}
         self._undo.append((_set_class, cls, content))
-        return [v for v in content.values() if plain_function(v) is None]
+        held = [v for v in content.values() if plain_function(v) is None]
+        return [*held, *forward_functions(cls).values(), *cls.__bases__]
 
     def restore(self) -> None:
         """Put everything back."""

@@ -12,6 +12,7 @@ import torch
 
 from pytorch_lab.modules.record import ModuleInfo, TensorInfo
 
+_LAZY = (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer)
 MOST_NAMES = 20_000  # of all things together; shared parts inside shared parts multiply
 
 
@@ -130,9 +131,7 @@ def _add_tensors(registry: Registry, seen: Seen, path: str) -> None:
 
 def is_lazy(tensor: torch.Tensor) -> bool:
     """Whether a parameter or buffer waits for its first input to get a shape."""
-    return isinstance(
-        tensor, torch.nn.parameter.UninitializedParameter | torch.nn.parameter.UninitializedBuffer
-    )
+    return issubclass(type(tensor), _LAZY)  # isinstance is slow here: Parameter has a metaclass
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...] | None:

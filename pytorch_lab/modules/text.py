@@ -41,9 +41,9 @@ def render(tree: ModuleTree) -> str:
     header = _line("module", "output" if ran else "weight", "parameters", "")
     lines = [header.rstrip(), "─" * WIDTH]
     root = _nest(tree)
-    turns = [node.info for _, _, node in _walk(root) if node.turns]
-    for prefix, below, node in _walk(_fold(root)):
-        lines.extend(_module_lines(prefix, below, node, unused, ran))
+    turns = [node.info for *_, node in _walk(root) if node.turns]
+    for prefix, below, times, node in _walk(_fold(root)):
+        lines.extend(_module_lines(prefix, below, times, node, unused, ran))
     lines.append("─" * WIDTH)
     lines.extend(_totals(tree, turns))
     lines.extend(_invisible(tree.invisible))
@@ -103,27 +103,26 @@ def _reads(info: ModuleInfo) -> object:
     return info.type, info.extra, info.training, tensors, info.calls, info.output_shapes, info.lazy
 
 
-def _walk(root: _Node) -> Iterator[tuple[str, str, _Node]]:
-    """Each node with the branches before it, and those before a second line of it."""
-    stack: list[tuple[str, str, _Node]] = [("", "", root)]
+def _walk(root: _Node) -> Iterator[tuple[str, str, int, _Node]]:
+    """Each node with the branches before it and before its second line, and how often it is."""
+    stack: list[tuple[str, str, int, _Node]] = [("", "", 1, root)]
     while stack:
-        prefix, below, node = stack.pop()
-        yield prefix, below + ("│  " if node.children else ""), node
+        prefix, below, times, node = stack.pop()
+        yield prefix, below + ("│  " if node.children else ""), times, node
         for i, child in enumerate(reversed(node.children)):
-            last = i == 0
-            branch, rest = ("└─ ", "   ") if last else ("├─ ", "│  ")
-            stack.append((below + branch, below + rest, child))
+            branch, rest = ("├─ ", "│  ") if i else ("└─ ", "   ")
+            stack.append((below + branch, below + rest, times * child.times, child))
 
 
 def _module_lines(
-    prefix: str, below: str, node: _Node, unused: set[str], ran: bool
+    prefix: str, below: str, times: int, node: _Node, unused: set[str], ran: bool
 ) -> Iterator[str]:
     info = node.info
     name = f"{node.name}: {info.type}" if info.path else info.type
     if node.times > 1:
         last = int(node.name) + node.times - 1
         name = f"{node.name}…{last}: {info.type} ×{node.times}"
-    own = sum(t.numel for t in info.tensors if t.kind == "parameter") * node.times
+    own = sum(t.numel for t in info.tensors if t.kind == "parameter") * times
     shape = _output_shape(info.output_shapes) if ran else _weight_shape(info.tensors)
     first, *more = _marks(node, unused) or [""]
     name = _clip(_clip_branches(prefix) + name, NAME)
@@ -170,7 +169,9 @@ def _marks(node: _Node, unused: set[str]) -> list[str]:
         if some:
             part = "" if len(some) == len(parameters) else f" {len(some)}/{len(parameters)}"
             marks.append(name + part)
-    if info.aliases or any(t.aliases for t in info.tensors):
+    if info.aliases:
+        marks.append(f"{len(info.aliases) + 1} places")
+    elif any(t.aliases for t in info.tensors):
         marks.append("shared")
     if info.lazy:
         marks.append("lazy")
@@ -181,9 +182,8 @@ def _marks(node: _Node, unused: set[str]) -> list[str]:
 
 def _totals(tree: ModuleTree, turns: list[ModuleInfo]) -> Iterator[str]:
     frozen = tree.n_parameters - tree.n_trainable
-    yield _fact(
-        "Parameters", f"{tree.n_parameters:,}: {tree.n_trainable:,} train, {frozen:,} frozen"
-    )
+    parts = f"{tree.n_trainable:,} trainable, {frozen:,} frozen"
+    yield _fact("Parameters", f"{tree.n_parameters:,}: {parts}")
     yield _fact("Memory", f"{spell_bytes(tree.bytes)} of parameters and buffers")
     yield _fact("Mode", "train" if tree.training else "eval")
     yield from _listed("  train in", [info.path for info in turns if info.training])
