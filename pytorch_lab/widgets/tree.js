@@ -166,6 +166,7 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
     role: "treegrid", class: "lab-tree", tabindex: 0, "aria-label": label, "aria-readonly": true,
   }, head, body);
   let shown = [];
+  let drawn = 0; // the place of the first row that is an element
   let typed = { text: "", at: -Infinity };
 
   const isOpen = (index) => (view.found ? view.found.open : view.open).has(index);
@@ -206,18 +207,22 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
     cells(row));
   }
 
-  function draw() {
+  /** Draw what is open; with `show`, bring the active row into sight. */
+  function draw({ show = false } = {}) {
     shown = visible(view.rows, view.found ? view.found.open : view.open, view.found?.keep ?? null);
     if (!shown.includes(view.active)) view.active = shown[0] ?? -1;
     head.replaceChildren(h("div", { role: "row", class: "lab-tree-row", "aria-rowindex": 1 },
       headings()));
     body.style.height = `${shown.length * ROW_HEIGHT}px`;
     grid.setAttribute("aria-rowcount", shown.length + 1);
+    if (show) scrollToActive();
     drawSight();
   }
 
+  const firstInSight = () => Math.max(0, Math.floor(grid.scrollTop / ROW_HEIGHT) - SPARE);
+
   function drawSight() {
-    const first = Math.max(0, Math.floor(grid.scrollTop / ROW_HEIGHT) - SPARE);
+    const first = drawn = firstInSight();
     const last = first + Math.ceil(grid.clientHeight / ROW_HEIGHT) + 2 * SPARE;
     const rows = shown.slice(first, last).map((index, i) => rowElement(index, first + i));
     // the active row is always an element, because the grid names it as its active descendant
@@ -231,11 +236,15 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
   /** Make a row the active one and bring it into sight. */
   function go(index) {
     view.active = index;
-    const top = shown.indexOf(index) * ROW_HEIGHT;
-    const room = grid.clientHeight - head.offsetHeight - ROW_HEIGHT;
-    if (top < grid.scrollTop) grid.scrollTop = top;
-    else if (top > grid.scrollTop + room) grid.scrollTop = top - room;
+    scrollToActive();
     drawSight();
+  }
+
+  function scrollToActive() {
+    const top = shown.indexOf(view.active) * ROW_HEIGHT;
+    const room = grid.clientHeight - head.offsetHeight - ROW_HEIGHT;
+    if (top < grid.scrollTop) grid.scrollTop = Math.max(0, top);
+    else if (top > grid.scrollTop + room) grid.scrollTop = top - room;
   }
 
   function press(event) {
@@ -282,7 +291,9 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
   }
 
   grid.addEventListener("keydown", press);
-  grid.addEventListener("scroll", drawSight);
+  grid.addEventListener("scroll", () => {
+    if (firstInSight() !== drawn) drawSight();
+  });
   body.addEventListener("click", (event) => {
     const index = Number(event.target.closest("[data-row]")?.dataset.row ?? -1);
     if (index < 0) return;
@@ -296,5 +307,5 @@ function treegrid(view, { label, name, cells, headings, onselect }) {
       fold(index);
     }
   });
-  return { grid, draw, go, drawSight, shown: () => shown };
+  return { grid, draw, go };
 }

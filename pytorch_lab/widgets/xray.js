@@ -222,7 +222,7 @@ function open(state, { root, say, id }) {
     view.open = new Set(isUnfolded() ? [0] : foldable);
     draw();
   }
-  function draw() {
+  function draw(how) {
     view.columns = fit(state.columns, view.chosen, tree.grid.clientWidth);
     const widths = view.columns.map(({ width }) => `${width}px`).join(" ");
     tree.grid.style.setProperty("--lab-columns",
@@ -230,7 +230,7 @@ function open(state, { root, say, id }) {
     unfold.textContent = isUnfolded() ? "Fold all" : "Unfold all";
     unfold.disabled = foldable.length < 2 || view.found !== null;
     count.textContent = view.found ? `${view.found.hits.length.toLocaleString("en")} found` : "";
-    tree.draw();
+    tree.draw(how);
   }
   function drawDetails() {
     pane.hidden = view.selected === null;
@@ -251,22 +251,18 @@ function open(state, { root, say, id }) {
     },
     select(index) {
       if (index === null) tree.grid.focus();
+      else view.active = index;
       view.selected = index;
       drawDetails();
-      draw();
-      if (index !== null) {
-        tree.go(index);
-        say(`Details of ${rows[index].path || rows[index].name}`);
-      }
+      draw({ show: true });
+      if (index !== null) say(`Details of ${rows[index].path || rows[index].name}`);
     },
     search(query) {
       const found = search(rows, query);
       if (!found.terms.length) for (const i of ancestors(rows, view.active)) view.open.add(i);
       view.found = found.terms.length ? found : null;
       if (found.hits.length) view.active = found.hits[0];
-      tree.grid.scrollTop = 0;
-      draw();
-      if (tree.shown().length) tree.go(view.active);
+      draw({ show: true });
       say(view.found ? `${found.hits.length} found` : "");
     },
     nextHit(by) {
@@ -284,9 +280,8 @@ function open(state, { root, say, id }) {
       lensChooser(view), columnChooser(view), unfold),
     h("div", { class: "lab-xray-main" }, tree.grid, pane));
   drawDetails();
-  draw();
-  if (view.selected !== null) tree.go(view.selected);
-  return { draw, width: tree.grid };
+  draw({ show: true });
+  return { draw, grid: tree.grid };
 }
 
 let xrays = 0;
@@ -300,15 +295,16 @@ function render({ model, el }) {
   let width = 0;
   let shown = null;
   const resized = new ResizeObserver(([{ contentRect }]) => {
-    if (Math.round(contentRect.width) === width) return;
+    const before = width;
     width = Math.round(contentRect.width);
-    shown?.draw();
+    // a notebook may draw before there is room; then the first size brings the selected row in sight
+    if (width !== before) shown?.draw({ show: before === 0 });
   });
   const stop = follow(model, (changed) => {
     resized.disconnect();
     root.setAttribute("aria-label", `X-ray of ${changed.type}: ${changed.finding}`);
     shown = open(changed, { root, say, id });
-    resized.observe(shown.width);
+    resized.observe(shown.grid);
   });
   return () => {
     resized.disconnect();

@@ -101,24 +101,29 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
-def browser():
+QUIET = [
+    "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+]  # fmt: skip
+
+
+def program() -> str:
     """The system's Chromium; its absence is an error, not a skip."""
     names = ("chromium", "chromium-browser", "google-chrome")
-    program = next(filter(None, map(shutil.which, names)), None)
-    if program is None:
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
         raise RuntimeError(
             f"expected one of {', '.join(names)} on PATH, found none; "
             "install it with `apt-get install chromium`."
         )
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests."""
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=program,
-            args=[
-                "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
-                "--disable-background-networking", "--disable-component-update",
-            ],
-        )  # fmt: skip
+        chromium = playwright.chromium.launch(executable_path=program(), args=QUIET)
         yield chromium
         chromium.close()
 
