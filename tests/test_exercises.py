@@ -21,6 +21,7 @@ from nbformat import NotebookNode
 
 from pytorch_lab import checks, colab, course
 from pytorch_lab.checks import registry, sources
+from pytorch_lab.checks.compare import difference, encode
 from pytorch_lab.grading import Row, grade, release
 from pytorch_lab.grading.mutants import Mutant, assemble
 from pytorch_lab.grading.notebooks import facts, grade_id, read, write
@@ -52,17 +53,45 @@ class Topic:
     def solution(self, exercise: str) -> str:
         return self.cells[grade_id(exercise)].source
 
-    def verdict(self, exercise: str, answer: str) -> checks.Verdict:
-        """Run the answer and then its visible check, in a namespace of their own."""
-        verdicts: list[checks.Verdict] = []
-        stand_in = types.SimpleNamespace(exercise=lambda id: verdicts.append(checks.run(id)))
-        space = {"__name__": "__main__", "lab": stand_in}
+    def answered(self, answer: str, **names: object) -> dict[str, object]:
+        """A namespace in which the notebook's open cells and the answer were run."""
+        space = {"__name__": "__main__"} | names
         for cell in self.notebook.cells:
             if cell.cell_type == "code" and not facts(cell) and cell.source != colab.SETUP_CELL:
                 exec(compile(cell.source, cell.id, "exec"), space)
         exec(compile(answer, "answer", "exec"), space)
+        return space
+
+    def verdict(self, exercise: str, answer: str) -> checks.Verdict:
+        """What the visible check says of an answer."""
+        verdicts: list[checks.Verdict] = []
+        stand_in = types.SimpleNamespace(exercise=lambda id: verdicts.append(checks.run(id)))
+        space = self.answered(answer, lab=stand_in)
         exec(compile(self.cells[f"{grade_id(exercise)}-check"].source, "check", "exec"), space)
         return verdicts[0]
+
+    def revealed(self, exercise: str, answer: str) -> list[tuple[str, object]] | None:
+        """What the hidden check shows of an answer, as the grader gets it; None when it raises."""
+        shown: list[tuple[str, object]] = []
+        space = self.answered(answer)
+        space["checks"] = types.SimpleNamespace(
+            draw=checks.draw, reveal=lambda label, value: shown.append((label, encode(value)))
+        )
+        try:
+            exec(compile(self.cells[f"{grade_id(exercise)}-hidden"].source, "h", "exec"), space)
+        except Exception:  # noqa: BLE001 - a wrong answer may raise anything
+            return None
+        return shown
+
+    def differs(self, exercise: str, answer: str) -> bool:
+        """Whether the hidden check tells an answer from the solution, on the seed in force."""
+        want = self.revealed(exercise, self.solution(exercise))
+        got = self.revealed(exercise, answer)
+        assert want
+        if got is None or len(got) != len(want):
+            return True
+        pairs = zip(want, got, strict=True)
+        return any(difference(mine, theirs, label) for (label, theirs), (_, mine) in pairs)
 
 
 def runpy(file: Path) -> dict:
@@ -210,6 +239,27 @@ def test_no_stray_file_lies_in_the_folder():
         for file in (f"{stem}.ipynb", f"solutions/{stem}.ipynb", f"mutants/{stem}.py")
     }
     assert found - {"progress.json"} == wanted
+
+
+# The hidden checks
+
+
+@pytest.fixture(params=[0, 1, 2, 3])
+def seed(request: pytest.FixtureRequest):
+    """The seed of an instructor."""
+    checks.seed(request.param)
+    yield
+    checks.seed(0)
+
+
+@pytest.mark.usefixtures("seed")
+@pytest.mark.filterwarnings("ignore:var\\(\\)")  # a mutant that takes one row
+@pytest.mark.parametrize(("stem", "exercise"), EACH)
+def test_no_seed_lets_a_mutant_through(stem: str, exercise: str):
+    assert not topic(stem).differs(exercise, topic(stem).alternatives[exercise])
+    for mutant in topic(stem).mutants:
+        if mutant.exercise == exercise:
+            assert topic(stem).differs(exercise, mutant.code), name(mutant)
 
 
 # The marks

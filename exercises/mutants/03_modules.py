@@ -320,7 +320,7 @@ _RUNNING_NORM = [
         "03.3",
         "parameters",
         "all state of a module is an nn.Parameter",
-        says="buffers, not parameters",
+        says="An optimizer would train the running values",
         code="""
 class RunningNorm(nn.Module):
     def __init__(self, features, momentum=0.1, eps=1e-5):
@@ -346,7 +346,7 @@ class RunningNorm(nn.Module):
         "03.3",
         "plain_attributes",
         "a tensor attribute belongs to the module",
-        says="A plain tensor attribute doesn't follow",
+        says="A plain tensor attribute stays",
         code="""
 class RunningNorm(nn.Module):
     def __init__(self, features, momentum=0.1, eps=1e-5):
@@ -467,7 +467,7 @@ class RunningNorm(nn.Module):
         "03.3",
         "graph_kept",
         "an average of tensors is just a number",
-        says="keep the graph of every batch alive",
+        says="keep the graph of every batch so far",
         code="""
 class RunningNorm(nn.Module):
     def __init__(self, features, momentum=0.1, eps=1e-5):
@@ -756,7 +756,7 @@ _READER = [
         "03.4",
         "dropout_left",
         "F.dropout knows the mode of the module that calls it",
-        says="must be told `training=self.training`",
+        says="doesn't know which module calls it",
         code=_READER_HEAD
         + """
         self.register_buffer("counts", torch.ones(vocabulary))
