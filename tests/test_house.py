@@ -140,6 +140,18 @@ def test_the_landing_page_links_to_every_notebook_and_to_nothing_that_is_not_the
     assert linked == there
 
 
+def test_the_landing_page_calls_every_lesson_by_its_own_name_and_length():
+    page = (ROOT / "START_HERE.md").read_text()
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        row = next(line for line in page.splitlines() if f"notebooks/{path.name}" in line)
+        cells = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
+        assert f"[**{cells[0].splitlines()[0].removeprefix('# ')}**]" in row
+        card = next(cell for cell in cells if "lab.card(" in cell)
+        minutes = re.search(r"minutes=(\d+)", card)
+        assert minutes
+        assert f"| {minutes[1]} |" in row
+
+
 # ------------------------------------------------------------------------------------------ Colab
 
 

@@ -329,5 +329,8 @@ def test_ctrl_c_ends_it_cleanly_and_nothing_else_of_theirs_was_touched(open_lab,
     lab = open_lab(home=tmp_path)
     lab.get("/lab/tree/START_HERE.md")
     lab.ask("/lab/api/workspaces")
+    runtime = tmp_path / ".local/share/jupyter/runtime"
+    assert list(runtime.glob("jpserver-*.json"))
     assert lab.stop() == 0
+    assert not list(runtime.glob("jpserver-*.json"))  # it had the time to tidy up
     assert not [path for path in (tmp_path / ".jupyter").rglob("*") if path.is_file()]

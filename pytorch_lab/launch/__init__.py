@@ -3,9 +3,10 @@
 The settings are two files in `launch/jupyter/`, which Jupyter reads because `JUPYTER_CONFIG_PATH`
 names that folder for this one process:
 
-- `jupyter_lab_config.json`: the landing page; no news and no look-up of newer versions.
-- `labconfig/default_setting_overrides.json`: other *defaults* for dark mode, line numbers, Markdown
-  as pages, and widgets saved with the notebook.
+- `jupyter_lab_config.json`: the landing page; no news and no look-up of newer versions; widgets
+  saved as pictures (`saving.py`).
+- `labconfig/default_setting_overrides.json`: other *defaults* for dark mode, line numbers, and
+  Markdown as pages.
 
 They are defaults: what a learner has set in JupyterLab's own settings wins, and so does a folder
 that is in their `JUPYTER_CONFIG_PATH` already. Open tabs are remembered in the course's folder, so
@@ -13,6 +14,7 @@ that the layout of their other work stays as it was.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -54,7 +56,7 @@ def arguments(folder: Path, *, browser: bool = True, port: int | None = None) ->
         f"--ServerApp.root_dir={folder}",
         f"--LabApp.workspaces_dir={folder / OURS / 'workspaces'}",
         "--ServerApp.answer_yes=True",  # Ctrl-C ends it without asking back
-        "--Application.log_level=WARN",  # the address still prints, it is 'critical'
+        "--Application.log_level=ERROR",  # the address still prints, it is 'critical'
     ]
     if not (browser and has_screen(os.environ, sys.platform)):
         told.append("--no-browser")
@@ -108,4 +110,8 @@ def serve(folder: Path, *, browser: bool = True, port: int | None = None) -> Non
     """
     start = find()
     os.environ["JUPYTER_CONFIG_PATH"] = config_path(os.environ)
+    if os.name == "posix" and not sys.stdin.isatty():
+        # Without a terminal Jupyter lets Ctrl-C kill it and leaves its kernels running; the
+        # signal that it does handle ends both in order.
+        signal.signal(signal.SIGINT, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     start(arguments(folder, browser=browser, port=port))
