@@ -89,7 +89,7 @@ def open_course(
     launch.find()
     done = course.deliver(folder)
     print(f"The course is in {folder.resolve()}", end="")
-    print(f": {len(done.written)} new files." if done.written else ".")
+    print(f", {len(done.written)} files new or updated." if done.written else ".")
     for name in done.beside:
         print(f"You have changed this one, so it stays; the newer one is beside it: {name}")
     print("JupyterLab starts; Ctrl-C ends it.", flush=True)
