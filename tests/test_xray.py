@@ -331,7 +331,7 @@ def test_with_example_inputs():
     assert columns["calls"]["missing"] == ""
     without = {column["key"]: column for column in lab.show(nn.Linear(4, 2)).state["columns"]}
     assert not without["output"]["shown"]
-    assert without["output"]["missing"] == "give an example input"
+    assert without["output"]["missing"] == "needs an example input"
 
 
 def test_two_devices_show_the_column_that_tells_them_apart():

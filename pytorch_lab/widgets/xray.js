@@ -66,8 +66,10 @@ function cellsOf(view, { body }) {
 }
 
 function headingsOf(view) {
+  const count = view.found && `${view.found.hits.length.toLocaleString("en")} found`;
   return [
-    h("div", { role: "columnheader" }, "Name"),
+    h("div", { role: "columnheader" }, "Name",
+      count && h("span", { class: "lab-xray-count" }, count), count && "Esc clears"),
     h("div", { role: "columnheader" }, view.state.lenses[view.lens].heading),
     ...view.columns.map(({ label, end }) =>
       h("div", { role: "columnheader", class: end ? "lab-end" : "" }, label)),
@@ -181,7 +183,7 @@ function columnChooser(view) {
 
 function searchBox(view) {
   const input = h("input", {
-    type: "search", class: "lab-xray-search", placeholder: "Search name, type, badge",
+    type: "search", class: "lab-xray-search", placeholder: "Search name or type",
     "aria-label": "Search the tree", spellcheck: "false", autocomplete: "off",
     oninput: () => view.search(input.value),
   });
@@ -206,7 +208,6 @@ function open(state, { root, say, id }) {
     open: new Set(state.open), selected: state.selected, active: state.selected ?? 0,
   };
   const head = h("div", { class: "lab-xray-head" });
-  const count = h("span", { class: "lab-xray-count lab-quiet" });
   const unfold = h("button", { class: "lab-button", type: "button", onclick: () => unfoldAll() });
   const pane = h("section", { class: "lab-xray-details", "aria-label": "Details" });
   const tree = view.tree = treegrid(view, {
@@ -229,7 +230,6 @@ function open(state, { root, say, id }) {
       `minmax(${widths ? NAME_WIDTH : NAME_WIDTH - 40}px, 1fr) ${STATUS_WIDTH}px ${widths}`);
     unfold.textContent = isUnfolded() ? "Fold all" : "Unfold all";
     unfold.disabled = foldable.length < 2 || view.found !== null;
-    count.textContent = view.found ? `${view.found.hits.length.toLocaleString("en")} found` : "";
     tree.draw(how);
   }
   function drawDetails() {
@@ -276,8 +276,7 @@ function open(state, { root, say, id }) {
   head.append(...header(view));
   root.replaceChildren(head,
     h("div", { class: "lab-xray-bar" },
-      h("div", { class: "lab-xray-find" }, searchBox(view), count),
-      lensChooser(view), columnChooser(view), unfold),
+      searchBox(view), lensChooser(view), columnChooser(view), unfold),
     h("div", { class: "lab-xray-main" }, tree.grid, pane));
   drawDetails();
   draw({ show: true });

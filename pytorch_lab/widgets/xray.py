@@ -208,7 +208,7 @@ def _columns(tree: ModuleTree) -> list[dict[str, Any]]:
             "end": end,
             "rank": rank,
             "shown": key in shown,
-            "missing": "" if run or key not in ("output", "calls") else "give an example input",
+            "missing": "" if run or key not in ("output", "calls") else "needs an example input",
         }
         for key, label, width, end, rank in COLUMNS
     ]
