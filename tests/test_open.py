@@ -293,7 +293,6 @@ def setting(server, plugin, name):
             "defaultViewers",
             {"markdown": "Markdown Preview"},
         ),
-        ("@jupyter-widgets/jupyterlab-manager:plugin", "saveState", True),
     ],
 )
 def test_the_server_has_our_defaults(server, plugin, name, ours):
