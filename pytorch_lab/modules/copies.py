@@ -8,8 +8,7 @@ import torch
 from pytorch_lab.modules.registered import bytes_of, is_lazy, storage_of
 
 COPY_AT_ONCE_BYTES = 64 * 2**20  # up to this size in all, tensors are copied at the start
-WRITERS = frozenset({"__setitem__", "__set__", "batch_norm", "instance_norm", "embedding_bag"})
-WRITERS |= {"embedding"}  # with max_norm it renormalises the weight
+WRITERS = frozenset({"__setitem__", "__set__", "batch_norm", "instance_norm"})
 
 
 class Guard:
@@ -37,7 +36,7 @@ class Guard:
         if not self._large:
             return
         touched = None if name == "backward" else {0}
-        if touched and _may_write(name, kwargs):
+        if touched and _may_write(name, args, kwargs):
             storages = [storage_of(tensor) for tensor in tensors_in((args, kwargs))]
             touched = {storage[0] for storage in storages if storage}
         for key, group in self._large.items():
@@ -97,10 +96,12 @@ def _same(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False
 
 
-def _may_write(name: str, kwargs: dict[str, Any]) -> bool:
+def _may_write(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if name in ("embedding", "embedding_bag"):  # with max_norm they renormalise the weight
+        return kwargs.get("max_norm", args[3] if len(args) > 3 else None) is not None
     in_place = name.endswith("_") and not name.endswith("__")
     operator = name.startswith("__i") and name.endswith("__")
-    return in_place or operator or name in WRITERS or bool(kwargs.get("out") is not None)
+    return in_place or operator or name in WRITERS or kwargs.get("out") is not None
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

@@ -60,7 +60,8 @@ def tensors_of(*values: Any) -> list[torch.Tensor]:
         if type(value) in ATOMS or id(value) in seen or isinstance(value, type | torch.nn.Module):
             continue
         seen[id(value)] = value
-        stack.extend(attributes(value).values())
+        if type(value) not in (dict, list, tuple):
+            stack.extend(attributes(value).values())
         if isinstance(value, dict):
             stack.extend(reversed(list(value.values())))
         elif isinstance(value, list | tuple | set | frozenset):

@@ -138,6 +138,7 @@ def _may_open(kind: type) -> bool:
     return is_open_box(kind) or (outside and not issubclass(kind, CLOSED))
 
 
+@functools.cache
 def _container(kind: type) -> type | None:
     return next((base for base in _CONTAINERS if issubclass(kind, base)), None)
 
@@ -160,10 +161,18 @@ def _refill_array(array: numpy.ndarray, copy: numpy.ndarray) -> None:
 
 
 def _identical(now: list[Any], then: list[Any]) -> bool:
-    def ids(content: list[Any]) -> list[Any]:
-        return [tuple(map(id, x)) if isinstance(x, tuple) else id(x) for x in content]
+    """Whether two contents are the same objects; a dict's content is pairs."""
+    if len(now) != len(then):
+        return False
+    for one, other in zip(now, then, strict=True):
+        if one is not other and not _same_pair(one, other):
+            return False
+    return True
 
-    return len(now) == len(then) and ids(now) == ids(then)
+
+def _same_pair(one: Any, other: Any) -> bool:
+    pairs = type(one) is tuple and type(other) is tuple and len(one) == len(other) == 2
+    return pairs and one[0] is other[0] and one[1] is other[1]
 
 
 def _set_attributes(value: Any, held: dict[str, Any]) -> None:

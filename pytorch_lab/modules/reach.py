@@ -78,16 +78,24 @@ def attributes(value: Any) -> dict[str, Any]:
         found = dict(object.__getattribute__(value, "__dict__"))
     except (AttributeError, TypeError):
         found = {}
-    for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else tuple(slots):
-            member = cls.__dict__.get(slot)
-            if isinstance(member, types.MemberDescriptorType):
-                try:
-                    found.setdefault(slot, member.__get__(value))
-                except AttributeError:
-                    continue  # the slot is empty
+    for slot, member in _slots(type(value)):
+        try:
+            found.setdefault(slot, member.__get__(value))
+        except AttributeError:
+            continue  # the slot is empty
     return found
+
+
+@functools.cache
+def _slots(kind: type) -> tuple[tuple[str, types.MemberDescriptorType], ...]:
+    found = []
+    for cls in kind.__mro__:
+        names = cls.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else tuple(names):
+            member = cls.__dict__.get(name)
+            if isinstance(member, types.MemberDescriptorType):
+                found.append((name, member))
+    return tuple(found)
 
 
 def module_attributes(module: torch.nn.Module) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from pytorch_lab.modules.invisible import Found, Search, count_of, kind_of, leav
 from pytorch_lab.modules.lines import line_of_caller
 from pytorch_lab.modules.outputs import spell_outputs, tensors_of
 from pytorch_lab.modules.patient import left_as_found
+from pytorch_lab.modules.reach import module_attributes
 from pytorch_lab.modules.record import Invisible
 from pytorch_lab.modules.registered import (
     Registry,
@@ -170,8 +171,11 @@ def _existing(
 
 def _held_tensors(registry: Registry) -> dict[int, torch.Tensor]:
     """The tensors that attributes hold now: after a run, results may be among them."""
-    attributes = [list(vars(seen.module).values()) for seen in registry.modules]
-    return {id(tensor): tensor for tensor in tensors_of(attributes)}
+    held: list[Any] = []
+    for seen in registry.modules:
+        held.extend(module_attributes(seen.module).values())
+        held.extend(seen.module._buffers.values())
+    return {id(tensor): tensor for tensor in tensors_of(*held)}
 
 
 def _forward(watch: Watch, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
