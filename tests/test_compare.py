@@ -298,6 +298,14 @@ def test_python_numbers_are_compared_as_assert_close_does(got, want):
     assert (differ(got, want) is None) == (same_type and close(got, want))
 
 
+def test_the_tolerance_is_relative_to_the_expected_value():
+    low, high = (t([x], dtype=torch.bfloat16) for x in (62.25, 63.25))
+    assert not close(high, low)
+    assert close(low, high)
+    assert differ(high, low) is not None
+    assert differ(low, high) is None
+
+
 def test_the_oracle_tells_right_from_wrong():
     assert close(t([1.0]), t([1.0]))
     assert not close(t([1.0]), t([1.1]))
