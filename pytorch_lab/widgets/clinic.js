@@ -70,8 +70,7 @@ function cure({ model, state, say }) {
       : came.fault ? "It ends in an error." : "It runs, but the symptom is not gone.";
     const shown = verdict(healed, h("p", {}, h("strong", {}, healed ? "Healed. " : "Not yet. "), words));
     given.replaceChildren(shown, h("div", { class: "clinic-report" }, runReport(came, state.measure)), curve ? curveChart(curve) : "");
-    fix.hidden = healed && fix.hidden;
-    if (!healed) fix.hidden = false;
+    if (!healed) fix.hidden = false; // offered from the first failed try on
     say(`${healed ? "Healed." : "Not yet."} ${words}`);
   }
   return { element, run, show };

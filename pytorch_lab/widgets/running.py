@@ -248,7 +248,6 @@ def _heard(output: io.StringIO) -> Iterator[list[warnings.WarningMessage]]:
         contextlib.redirect_stderr(output),
         warnings.catch_warnings(record=True) as heard,
     ):
-        warnings.resetwarnings()
         warnings.simplefilter("default")
         for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
             warnings.simplefilter("ignore", kind)
