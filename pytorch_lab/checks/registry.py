@@ -56,6 +56,13 @@ def visible(
 ) -> Callable[[Callable[[Expect], None]], Callable[[Expect], None]]:
     """Register the decorated function as the visible check of an exercise.
 
+    Example:
+        >>> @visible("00.2", hints=("Count.", "Count again.", "It is 2."))
+        ... def check(expect):
+        ...     expect.equal(1 + 1, 3, "Two ones make two.", name="1 + 1")
+        >>> print(run("00.2"))
+        00.2 ✗ not yet: Two ones make two. (1 + 1: expected 3, got 2)
+
     Args:
         exercise: its id for people, such as "03.2".
         hints: three sentences, each helping more than the one before.

@@ -21,6 +21,11 @@ VALUE_MIME = "application/vnd.pytorch-lab.value+json"
 def reveal(label: str, value: Any) -> None:
     """Display `value` for the grader under `label`.
 
+    Example:
+        >>> import torch
+        >>> reveal("the weight", torch.zeros(3, 2))
+        the weight: Tensor of shape (3, 2), float32
+
     Args:
         label: what the value is called; the grader's message uses it.
         value: a tensor, number, string, bool, None, dtype, or a list, tuple or dict of them.
