@@ -91,7 +91,10 @@ def test_two_curves_share_the_scale():
 CODE = {
     "comment": ("x  # why", [[["", "x  "], ["comment", "# why"]]]),
     "keyword": ("return x", [[["keyword", "return"], ["", " x"]]]),
-    "two lines": ("'''a\nb''' + c", [[["string", "'''a"]], [["string", "b'''"], ["", " + c"]]]),
+    "two lines": (
+        "x = '''a\nb''' + c",
+        [[["", "x = "], ["string", "'''a"]], [["string", "b'''"], ["", " + c"]]],
+    ),
     "not Python": ("def (", [[["keyword", "def"], ["", " ("]]]),
     "empty line": ("a\n\nb", [[["", "a"]], [], [["", "b"]]]),
     "nothing": ("", [[]]),

@@ -128,7 +128,10 @@ function render({ model, el }) {
   } }, "Shuffle back");
   const trouble = troubleBox();
   root.append(heading("Put in order"), h("p", { class: "lab-title" }, ...prose(state.title)));
-  if (state.setup) root.append(h("p", { class: "lab-quiet" }, "First runs:"), codeBlock(state.setup));
+  if (state.setup) {
+    root.append(h("details", { class: "order-setup", open: true },
+      h("summary", {}, "This runs first"), codeBlock(state.setup)));
+  }
   root.append(
     h("p", { class: "order-hint lab-quiet" }, "Drag the lines, use their arrows, or press Alt+↑ and Alt+↓ on a line."),
     lines.list, h("div", { class: "lab-row order-run" }, run.button, again, run.words), verdictBox, given, trouble.box);
