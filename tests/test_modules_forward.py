@@ -1,7 +1,10 @@
 """What one watched forward shows, and that nothing is changed by it."""
 
 import dataclasses
+import gc
+import json
 import random
+import weakref
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -142,6 +145,11 @@ def kept_as_an_attribute(self: Any, x: torch.Tensor) -> torch.Tensor:
     return x
 
 
+def written_into_a_buffer(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.kept.copy_(self.w * 2)
+    return x
+
+
 def decides(self: Any, x: torch.Tensor) -> torch.Tensor:
     return x if self.w.sum() > 0 else -x
 
@@ -174,6 +182,7 @@ USES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "by a custom function": lambda self, x: Scale.apply(x, self.w),
     "as whole numbers": lambda self, x: x[:, self.w.argmax()],
     "kept as an attribute": kept_as_an_attribute,
+    "written into a buffer": written_into_a_buffer,
     "checkpointed": checkpointed,
     "checkpointed with reentry": checkpointed_reentrant,
     "under vmap": vmapped,
@@ -195,6 +204,7 @@ NON_USES: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
 def test_a_parameter_that_has_a_part(way: str, frozen: bool) -> None:
     weight = nn.Parameter(torch.ones(4), requires_grad=not frozen)
     model = Steps(USES[way], w=weight, idle=nn.Parameter(torch.ones(2)))
+    model.register_buffer("kept", torch.zeros(4))
     assert describe(model, X).unused == ("idle",)
 
 
@@ -203,6 +213,17 @@ def test_a_parameter_that_has_a_part(way: str, frozen: bool) -> None:
 def test_a_parameter_without_a_part(way: str, frozen: bool) -> None:
     weight = nn.Parameter(torch.ones(4), requires_grad=not frozen)
     assert describe(Steps(NON_USES[way], w=weight), X).unused == ("w",)
+
+
+def test_a_use_that_only_autograd_can_see() -> None:
+    """Inside this context no torch function reports itself, as in an extension written in C++."""
+
+    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
+        with torch._C.DisableTorchFunction():
+            return x * self.w
+
+    model = Steps(forward, w=nn.Parameter(torch.ones(4)), idle=nn.Parameter(torch.ones(4)))
+    assert describe(model, X).unused == ("idle",)
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
@@ -513,6 +534,17 @@ def test_looking_while_another_error_is_handled() -> None:
     except KeyError:
         tree = describe(model, X)
     assert [module.calls for module in tree.modules] == [1, 1]
+
+
+def test_the_record_keeps_nothing_alive() -> None:
+    model = nn.Sequential(nn.Linear(4, 3), Steps(lambda self, x: x, hidden=[nn.Linear(1, 1)]))
+    tree = describe(model, X)
+    gone = [weakref.ref(model), *(weakref.ref(p) for p in model.parameters())]
+    gone.append(weakref.ref(model[1].hidden[0]))
+    del model
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * len(gone)
+    assert json.loads(json.dumps(dataclasses.asdict(tree)))["n_parameters"] == 15
 
 
 # ---- unusual models

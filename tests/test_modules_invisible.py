@@ -3,6 +3,7 @@
 import argparse
 import collections
 import functools
+import linecache
 import types
 import weakref
 from collections.abc import Callable
@@ -238,6 +239,28 @@ def test_the_line_where_it_is_assigned() -> None:
     assert describe(Lost()).invisible[0].line == f"test_modules_invisible.py:{here}"
 
 
+def test_a_line_of_a_notebook_is_a_line_of_its_cell() -> None:
+    """The kernel's file for a cell has a name that no other run has; its class has no source."""
+    file = "/tmp/ipykernel_4711/1234567.py"
+    lines = [
+        "from torch import nn\n",
+        "class Lost(nn.Module):\n",
+        "    def __init__(self):\n",
+        "        super().__init__()\n",
+        "        self.layers = [nn.Linear(2, 2)]\n",
+        "    def forward(self, x):\n",
+        "        return nn.Dropout()(x)\n",
+    ]
+    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+    cell: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile("".join(lines), file, "exec"), cell)
+    found = describe(cell["Lost"](), torch.ones(2, 2)).invisible
+    assert [(thing.path, thing.line) for thing in found] == [
+        ("layers[0]", "cell:5"),
+        ("forward().Dropout", "cell:7"),
+    ]
+
+
 def test_what_forward_can_see_beyond_self() -> None:
     closed_over = nn.Linear(2, 2)
 
@@ -314,8 +337,17 @@ def registered_twice() -> nn.Module:
 
 def pruned() -> nn.Module:
     model = Net()
+    model.fc.requires_grad_(
+        False
+    )  # so that the masked weight has no graph to tell where it is from
     prune.l1_unstructured(model.fc, "weight", amount=0.5)
-    model.fc.requires_grad_(False)
+    return model
+
+
+def normed_without_a_graph() -> nn.Module:
+    model = nn.utils.spectral_norm(nn.Linear(2, 2))
+    with torch.no_grad():
+        model(torch.ones(1, 2))
     return model
 
 
@@ -416,6 +448,7 @@ CLEAN: dict[str, Callable[[], nn.Module]] = {
     "rnn": lambda: nn.LSTM(2, 3, num_layers=2, bidirectional=True).double(),
     "attention": lambda: nn.Transformer(8, 2, 1, 1, 16, batch_first=True),
     "spectral norm": lambda: nn.utils.spectral_norm(nn.Linear(2, 2)),
+    "spectral norm after a run": normed_without_a_graph,
     "new weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(2, 2)),
     "new spectral norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2)),
     "orthogonal": lambda: nn.utils.parametrizations.orthogonal(nn.Linear(2, 2)),

@@ -117,6 +117,11 @@ class Flow(TorchFunctionMode):
             self.foreign.append((tensor, line_of_caller(sys._getframe())))
         return node
 
+    def changed(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor that was there before has been written to."""
+        node = self._node_of.get(id(tensor), (None, 0))[1]
+        return node not in self.sources or id(_cell(tensor)) in self._written
+
     def origins(self, outputs: Iterable[torch.Tensor]) -> set[int]:
         """The ids of the known tensors that the outputs were made of."""
         stack = [node for tensor in outputs for node in self.nodes_of(tensor)] + self._read

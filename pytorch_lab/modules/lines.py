@@ -9,7 +9,9 @@ import inspect
 import textwrap
 import types
 from pathlib import Path
+from typing import Any
 
+from pytorch_lab.modules.functions import plain_function
 from pytorch_lab.modules.reach import is_library_file, written_here
 
 
@@ -36,23 +38,24 @@ def line_of_attribute(cls: type, name: str) -> str:
     for base in cls.__mro__:
         if not written_here(base):
             continue
-        try:
-            file = inspect.getsourcefile(base)
-            text, first = inspect.getsourcelines(base)
-        except (OSError, TypeError):  # typed into a terminal, or built in
-            continue
-        try:
-            tree = ast.parse(textwrap.dedent("".join(text)))
-        except SyntaxError:  # a class inside a string or a macro
-            continue
-        lines = [
-            node.lineno
-            for node in ast.walk(tree)
-            if isinstance(node, ast.stmt) and _assigns(node, name)
-        ]
-        if file and lines:
-            return spell_line(file, first + min(lines) - 1)
+        # The source of a class in a notebook cannot be found by its name, that of a method can.
+        for source in (*filter(None, map(plain_function, vars(base).values())), base):
+            line = _first_assignment(source, name)
+            if line:
+                return line
     return ""
+
+
+def _first_assignment(source: Any, name: str) -> str:
+    try:
+        file = inspect.getsourcefile(source)
+        text, first = inspect.getsourcelines(source)
+        tree = ast.parse(textwrap.dedent("".join(text)))
+    except (OSError, TypeError, SyntaxError):  # typed into a terminal, built in, or a lambda
+        return ""
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    lines = [node.lineno for node in statements if _assigns(node, name)]
+    return spell_line(file, first + min(lines) - 1) if file and lines else ""
 
 
 def _assigns(node: ast.stmt, name: str) -> bool:

@@ -49,10 +49,12 @@ class Part(NamedTuple):
 @functools.cache
 def is_library(module: str) -> bool:
     """Whether a module's code was installed, rather than written by the learner."""
+    if module == "__main__":  # a script or a notebook
+        return False
     if module.partition(".")[0] in ("torch", "builtins"):
         return True
     file = getattr(sys.modules.get(module), "__file__", None)
-    if file is None:  # a notebook's `__main__` has no file; a built-in module has none either
+    if file is None:  # made by hand, or built in
         return module in sys.builtin_module_names
     return is_library_file(file)
 

@@ -3,6 +3,8 @@
 `describe` fills these classes from a live `nn.Module`; the text and the X-ray read nothing else.
 Paths are written as Python would reach the thing from the root, without the leading `self.`:
 `encoder.layers.0.weight`, `heads[2].bias` (a plain list), `cache['k']` (a dict). The root is `""`.
+What only a function can reach is written after its name: `forward(drop=)` is a default argument,
+`forward().head` a variable it sees, `forward().Linear` a layer that it makes.
 """
 
 from dataclasses import dataclass

@@ -136,11 +136,11 @@ def run(search: Search, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     registry, found = search.registry, search.found
     watch = Watch(registry, search)
     with left_as_found(registry.root, args, kwargs) as guard:
-        watch.flow = Flow(_existing(registry, found, args, kwargs), guard)
+        flow = watch.flow = Flow(_existing(registry, found, args, kwargs), guard)
         before = _held_tensors(registry)
-        output = _forward(watch, args, kwargs)
-        results = tensors_of(output)
-        results += [t for key, t in _held_tensors(registry).items() if key not in before]
+        results = tensors_of(_forward(watch, args, kwargs))
+        held = _held_tensors(registry)  # a loss that is kept as an attribute is a result as well
+        results += [t for key, t in held.items() if key not in before or flow.changed(t)]
         return _conclude(watch, found, results)
 
 
