@@ -14,6 +14,7 @@ import pytorch_lab as lab
 from pytorch_lab import modules
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree, TensorInfo
+from pytorch_lab.widgets.svg import Picture
 from pytorch_lab.widgets.xray import COLUMNS, OPEN_ROWS, Xray
 from pytorch_lab.widgets.xray_rows import Row, fold_repeats, shape_text, steps
 
@@ -197,6 +198,11 @@ def test_eval_really_switches_and_misses_what_the_xray_says(broken):
 def test_eval_of_a_model_in_eval_mode():
     state = Xray(record(training=False)).state
     assert state["lenses"][2]["finding"] == "Every registered module is in eval mode already"
+
+
+def test_a_layer_without_tensors_has_nothing_to_move():
+    row = by_name(Xray(modules.describe(nn.Sequential(nn.ReLU(), nn.Linear(2, 2)))))
+    assert [row[name]["status"][1] for name in ("0", "1")] == [" nothing to move", "+moves"]
 
 
 def test_totals(broken):
@@ -396,6 +402,22 @@ def test_any_model_opens_with_few_rows(make):
     assert 1 < len(shown(widget)) <= OPEN_ROWS
 
 
+def test_equal_neighbours_are_folded_at_first():
+    widget = Xray(modules.describe(gpt2()))
+    assert [row["level"] for row in shown(widget) if row["type"] == "GPT2Block"] == [4]
+
+
+def test_the_way_to_what_is_invisible_is_opened_first():
+    """Twenty different blocks could fill the view; the last of them hides something deep inside."""
+    infos = []
+    for i in range(20):
+        infos.append(module(f"b{i}", f"Block{i}", n=4))
+        infos.extend(module(f"b{i}.{k}", f"Layer{k}", n=1) for k in "abcd")
+    widget = Xray(record(*infos, invisible=[hidden("b19.d.helpers[0]", n=3)]))
+    assert [row["name"] for row in shown(widget) if not row["registered"]] == ["helpers", "[0]"]
+    assert len(shown(widget)) <= OPEN_ROWS
+
+
 def test_what_is_invisible_shows_at_first():
     widget = Xray(modules.describe(Deep(20, 8)))
     assert [row["name"] for row in shown(widget) if not row["registered"]] == ["helpers", "[0]"]
@@ -476,6 +498,17 @@ def test_still_picture_fits():
         for (_, end), (start, _) in pairwise(sorted(spans)):
             assert end < start
         assert max(spans)[1] <= 860
+
+
+def test_coordinates_are_rounded():
+    """Equal bytes on every machine: no tail of a floating-point sum."""
+    picture = Picture(100, 0.1 + 0.2, "<&>")
+    picture.rect(1 / 3, 2, 0.1 + 0.2, 4.0, fill="#000000", stroke_width=2)
+    assert picture.parts == [
+        '<rect x="0.3" y="2" width="0.3" height="4" fill="#000000" stroke-width="2"/>'
+    ]
+    assert 'height="0.3"' in picture.svg()
+    assert "<title>&lt;&amp;&gt;</title>" in picture.svg()
 
 
 def test_stills_are_the_same_bytes_each_time():

@@ -293,7 +293,7 @@ class _Shapes:
         key = (
             row.kind, row.type, row.registered, row.status, row.badges, tuple(row.cells.items()),
             tuple(fact for fact in row.facts if fact[0] not in ("Made at",)), row.n_parameters,
-            row.n_bytes, tuple(zip((kid.name for kid in row.kids), numbers, strict=True)),
+            tuple(zip((kid.name for kid in row.kids), numbers, strict=True)),
         )  # fmt: skip
         row.kids = list(self._runs(row.kids, numbers))
         return self.known.setdefault(key, len(self.known))
