@@ -45,7 +45,11 @@ class WatchedKernel(RunningKernel):
             self.km, self.kc = start_new_kernel(
                 kernel_name=CURRENT_ENV_KERNEL_NAME, stderr=nowhere, cwd=cwd, env=env
             )
-        self._ensure_iopub_up()
+        try:
+            self._ensure_iopub_up()
+        except BaseException:
+            self.end()
+            raise
 
     @property
     def was_cut(self) -> bool:

@@ -20,6 +20,7 @@ from pytorch_lab.grading.notebooks import write
 from pytorch_lab.grading.release import student_version
 from tests.assignments import ANSWERS, cell_of, code, make_solution, make_submission
 
+pytestmark = pytest.mark.heavy
 LIMIT_S = 15
 
 ALONE = """\
@@ -134,7 +135,7 @@ CLASS = {
         e3="def average(numbers)\n    return 1",
     ),
     "exits": make_submission(e1="import sys\nsys.exit(0)", e2="import os\nos._exit(0)"),
-    "leaves": make_submission(e1="exit()", e3="def average(n):\n    import os\n    os._exit(0)"),
+    "leaves": make_submission(e1="exit()", e2="def closest(x):\n    import os\n    os._exit(0)"),
     "loops": make_submission(
         e2="while True:\n    try:\n        while True: pass\n    except BaseException: pass",
         e3="import sys\ndef average(numbers):\n    sys.exit(0)",
@@ -170,8 +171,8 @@ EXPECTED = {
     ],
     "leaves": [
         ("kernel_died", r"the kernel ended while the answer ran .*"),
-        ("passed", FRESH.format(r"03\.1", "ended the kernel")),
         ("kernel_died", r"the kernel ended while the hidden check ran .*; run in .* 03\.1, .*"),
+        ("passed", FRESH.format(r"03\.1", "ended the kernel") + r"; and without .* 03\.2, .*"),
     ],
     "loops": [
         PASSED,
@@ -373,6 +374,14 @@ def test_pytest_that_fails_itself_is_told(tmp_path: Path, assignment: Path, monk
         tmp_path / "out",
     )
     assert not (tmp_path / "out" / "grades.csv").exists()
+
+
+def test_a_machine_where_no_kernel_starts(tmp_path: Path, assignment: Path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "ipykernel_launcher.py").write_text("raise SystemExit(1)")
+    write(tmp_path / "in" / "a.ipynb", CLASS["right"])
+    says = r"exercise 03\.1 .* got kernel_died: no kernel could be started for it; nobody"
+    refuse(NotebookError, says, tmp_path / "in", assignment, tmp_path / "out")
 
 
 TORCH_LOADED = "import sys; {}; print('torch' in sys.modules)"
