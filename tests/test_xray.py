@@ -544,3 +544,8 @@ def test_show_refuses_what_it_does_not_know():
         lab.show([1, 2])
     message = "show(x) expected a ModuleTree or an nn.Module, got 'list': [1, 2]"
     assert str(caught.value).startswith(message)
+
+
+def test_a_record_takes_no_inputs():
+    with pytest.raises(UsageError, match="expected the ModuleTree alone, got inputs beside it"):
+        lab.show(record(LINEAR), torch.zeros(2))

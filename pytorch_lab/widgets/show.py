@@ -21,14 +21,20 @@ class Handler(NamedTuple):
 
 def _module(model: Any, *example_inputs: Any, **kwargs: Any) -> LabWidget:
     from pytorch_lab.modules import describe
-
-    return _module_tree(describe(model, *example_inputs, **kwargs), model=model)
-
-
-def _module_tree(tree: Any, model: Any = None) -> LabWidget:
     from pytorch_lab.widgets.xray import Xray
 
-    return Xray(tree, model=model)
+    return Xray(describe(model, *example_inputs, **kwargs), model=model)
+
+
+def _module_tree(tree: Any, *inputs: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.xray import Xray
+
+    if inputs or kwargs:
+        raise UsageError(
+            "show(tree) expected the ModuleTree alone, got inputs beside it; "
+            "give them with the model itself: show(model, inputs)."
+        )
+    return Xray(tree)
 
 
 HANDLERS = [
