@@ -10,6 +10,7 @@ one on a copy of it in which each exercise stands as often as it has mutants.
 
 import copy
 import csv
+import doctest
 import functools
 import re
 import types
@@ -225,6 +226,18 @@ def test_points_minutes_and_titles_are_those_of_the_index(stem: str):
     assert total in head
     assert minutes in head
     assert [row[1] for row in index.values()] == ["warm-up", "write", "write", "repair", "transfer"]
+
+
+@pytest.mark.parametrize(("stem", "exercise"), EACH)
+def test_the_example_of_a_task_is_true(stem: str, exercise: str):
+    task = topic(stem).cells[f"{grade_id(exercise)}-task"].source
+    space = topic(stem).answered(topic(stem).solution(exercise))
+    (example,) = re.findall(r"```python\n(.*?)```", task, re.DOTALL)
+    parsed = doctest.DocTestParser().get_doctest(example, space, exercise, None, 0)
+    said: list[str] = []
+    result = doctest.DocTestRunner().run(parsed, out=said.append)
+    assert result.attempted > 0
+    assert not result.failed, "".join(said)
 
 
 def test_no_stray_file_lies_in_the_folder():
