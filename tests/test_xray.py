@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 import zlib
 from base64 import b64decode
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -258,6 +259,19 @@ def test_deep_holders():
     assert kinds == ["-plain list", "-plain dict", "-plain object", "-invisible"]
     assert row["a"]["badges"] == ["1 invisible inside"]
     assert row["a"]["status"][1] == "-1 inside stays"
+
+
+def test_what_only_a_function_sees_stands_below_it():
+    seen = [hidden("forward().head", holder="global"), hidden("forward(drop=)", holder="default")]
+    row = by_name(Xray(record(LINEAR, invisible=seen)))
+    assert (row["forward()"]["type"], row["forward()"]["status"][0]) == ("function", "-a function")
+    assert row["forward(drop=)"]["level"] == 2
+
+
+@pytest.mark.parametrize(("used", "says"), [(True, "used"), (False, "not used"), (None, None)])
+def test_whether_forward_used_it(used, says):
+    thing = replace(hidden("b[0]"), used=used)
+    assert by_name(Xray(record(invisible=[thing])))["[0]"]["facts"].get("In forward") == says
 
 
 @pytest.mark.parametrize(

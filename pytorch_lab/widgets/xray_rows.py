@@ -209,6 +209,7 @@ class _Builder:
             ("Why", thing.why),
             ("Fix", thing.fix),
             ("Held by", thing.holder),
+            ("In forward", {True: "used", False: "not used", None: ""}[thing.used]),
             ("Made at", thing.line),
         ]
         row.facts = tuple(fact for fact in facts if fact[1])
@@ -219,12 +220,14 @@ class _Builder:
         if known is not None:
             return known
         above = self._holder(place[:-1], _holder_of(place[-1]))
+        what = "function" if place[-1].endswith("()") else holder
+        plain = "a " if what in ("function", "dataclass") else "plain "
         row = Row(
             name=place[-1],
             kind="holder",
-            type=holder,
+            type=what,
             registered=False,
-            status=(f"-plain {holder}", "-stays behind", "-not reached"),
+            status=(f"-{plain}{what}", "-stays behind", "-not reached"),
         )
         self.places[place] = row
         above.kids.append(row)
