@@ -1,10 +1,10 @@
 """JupyterLab with the course's own settings, and nothing else of the learner's touched.
 
-The settings are two files in `launch/jupyter/`, which Jupyter reads because `JUPYTER_CONFIG_PATH`
+The settings are three files in `launch/jupyter/`, which Jupyter reads because `JUPYTER_CONFIG_PATH`
 names that folder for this one process:
 
-- `jupyter_lab_config.json`: the landing page; no news and no look-up of newer versions; widgets
-  saved as pictures (`saving.py`).
+- `jupyter_lab_config.json`: the landing page; no news and no look-up of newer versions.
+- `jupyter_server_config.json`: our server extension, so that widgets are saved as pictures.
 - `labconfig/default_setting_overrides.json`: other *defaults* for dark mode, line numbers, and
   Markdown as pages.
 

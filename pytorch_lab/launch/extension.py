@@ -1,6 +1,6 @@
 """What the course adds to the Jupyter server that `serve` starts; nobody else's server loads it.
 
-It is enabled by `jupyter/jupyter_lab_config.json`.
+It is enabled by `jupyter/jupyter_server_config.json`.
 """
 
 from typing import Any
