@@ -130,6 +130,7 @@ class GradedFile(IPyNbFile):
         try:
             self.kernel = WatchedKernel(str(work), env)
         except (RuntimeError, TimedOut, KernelDied) as error:
+            self.lose_kernel()
             raise NoKernel from error
 
     def blame(self, cell: "GradedCell | None", status: str, what: str) -> None:

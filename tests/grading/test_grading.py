@@ -252,7 +252,9 @@ def graded(tmp_path_factory: pytest.TempPathFactory, assignment: Path):
     with pytest.MonkeyPatch.context() as patch:  # a user's own settings of pytest take no part
         patch.setenv("PYTEST_ADDOPTS", "--no-such-option")
         patch.chdir(folder.parent)
+        patch.setenv("TMPDIR", str(folder.parent))
         rows = grade(folder, assignment, out, sandbox=False, timeout_cell=LIMIT_S)
+    assert not list(folder.parent.glob("pytorch-lab-*"))  # nothing is left behind
     by_student: dict[str, list[Row]] = {}
     for row in rows:
         by_student.setdefault(row.student, []).append(row)
@@ -363,7 +365,7 @@ def test_an_assignment_that_its_own_solution_fails(tmp_path: Path, answer, hidde
 
 
 def test_pytest_that_fails_itself_is_told(tmp_path: Path, assignment: Path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     (tmp_path / "nbval.py").write_text("raise ImportError('no nbval today')")
     write(tmp_path / "in" / "a.ipynb", CLASS["right"])
     refuse(
@@ -377,11 +379,14 @@ def test_pytest_that_fails_itself_is_told(tmp_path: Path, assignment: Path, monk
 
 
 def test_a_machine_where_no_kernel_starts(tmp_path: Path, assignment: Path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     (tmp_path / "ipykernel_launcher.py").write_text("raise SystemExit(1)")
     write(tmp_path / "in" / "a.ipynb", CLASS["right"])
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    (tmp_path / "tmp").mkdir()
     says = r"exercise 03\.1 .* got kernel_died: no kernel could be started for it; nobody"
     refuse(NotebookError, says, tmp_path / "in", assignment, tmp_path / "out")
+    assert not list((tmp_path / "tmp").glob("pytorch-lab-*"))
 
 
 TORCH_LOADED = "import sys; {}; print('torch' in sys.modules)"
