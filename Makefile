@@ -3,7 +3,7 @@
 # Everything is installed into .venv; a stamp file in it says what is done, so that the second time
 # costs seconds. The gates stand here and nowhere else: .ci/run calls `make test`.
 
-.PHONY: help lab test gates bench clean \
+.PHONY: help lab test gates bench pictures clean \
         format lint spelling dependencies layers types javascript tests lessons
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
@@ -18,6 +18,7 @@ help:
 	@echo "make test     install what the tests need, then run every gate and test"
 	@echo "make gates    the quick gates alone: $(GATES)"
 	@echo "make bench    the figures of the README, each beside the peer's in the same run"
+	@echo "make pictures the README's pictures, made anew in a real JupyterLab"
 	@echo "make clean    remove .venv, caches and builds; your work in course/ stays"
 
 # ---------------------------------------------------------------------------------- for learners
@@ -78,6 +79,11 @@ lessons: .venv/.test
 
 bench: .venv/.test
 	@for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file" || exit 1; done
+
+# The README's pictures, out of the test that follows a learner through JupyterLab.
+pictures: .venv/.test
+	@$(BIN)/python -m pytest --quiet tests/browser/test_jupyterlab.py
+	@mkdir -p docs/pictures && cp tests/browser/pictures/readme-*.png docs/pictures/
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis

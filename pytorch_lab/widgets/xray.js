@@ -259,7 +259,10 @@ function open(state, { root, say, id }) {
     },
     search(query) {
       const found = search(rows, query);
-      if (!found.terms.length) for (const i of ancestors(rows, view.active)) view.open.add(i);
+      // a hit stays in sight when the search ends; after a search without hits none is active
+      if (!found.terms.length && view.active >= 0) {
+        for (const i of ancestors(rows, view.active)) view.open.add(i);
+      }
       view.found = found.terms.length ? found : null;
       if (found.hits.length) view.active = found.hits[0];
       draw({ show: true });

@@ -42,7 +42,7 @@ class Screen:
         self.context.set_default_timeout(PATIENCE_MS)
         self.page = self.context.new_page()
         self.errors, self.elsewhere = [], []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         self.page.on(
             "console",
             lambda message: self.errors.append(message.text) if message.type == "error" else None,
@@ -96,6 +96,12 @@ class Screen:
             [needle, source],
         )
 
+    def settle(self):
+        """Wait until the kernel has answered all that was asked of it before."""
+        self.page.evaluate(
+            "() => window.panel.context.sessionContext.session.kernel.requestKernelInfo()"
+        )
+
     def cells(self):
         return self.page.evaluate(
             "() => window.panel.content.widgets.map((cell) => ({"
@@ -112,10 +118,11 @@ class Screen:
         found.scroll_into_view_if_needed()
         return found
 
-    def picture(self, name):
+    def picture(self, name, part=None):
+        """Keep what is seen, or a part of it; `make pictures` takes the README's from here."""
         pictures = Path(__file__).parent / "pictures"
         pictures.mkdir(exist_ok=True)
-        self.page.screenshot(path=pictures / f"{name}.png")
+        (part or self.page).screenshot(path=pictures / f"{name}.png")
 
     def theme(self, name):
         """What the computer says of dark mode; our settings make JupyterLab follow it."""
@@ -167,6 +174,8 @@ def test_the_xray_folds_and_searches(lesson):
     expect(rows.filter(has_text="hidden").first).to_be_visible()
     search.press("Escape")
     expect(rows).to_have_count(unfolded)
+    rows.filter(has_text="[1]").click()
+    expect(xray).to_contain_text("nn.ModuleList")
 
 
 def test_a_prediction_is_marked_and_kept(lesson, course):
@@ -175,6 +184,7 @@ def test_a_prediction_is_marked_and_kept(lesson, course):
     predict.get_by_label("No: under", exact=False).check()
     predict.get_by_role("button", name="Lock in my guess").click()
     expect(predict).to_contain_text("What isn't recorded is the graph")
+    lesson.settle()
     guess = json.loads((course.folder / "notebooks/progress.json").read_text())["guesses"]["03.p3"]
     assert guess["right"] is False
     assert guess["guess"].startswith("No: under")
@@ -185,15 +195,17 @@ def test_keys_typed_in_a_widget_stay_there(lesson):
     lesson.command("notebook:enter-command-mode")
     before = len(lesson.cells())
     predict = lesson.page.get_by_role("region", name=re.compile("^Predict: A validation loop"))
+    searchbox = lesson.widget("xray").get_by_role("searchbox")
     for control in (
         predict.get_by_role("radio").first,
-        lesson.widget("xray").get_by_role("searchbox"),
+        searchbox,
         lesson.widget("xray").get_by_role("button").first,
     ):
         control.focus()
         for key in "ddxb":
             lesson.page.keyboard.press(key)
         assert len(lesson.cells()) == before
+    searchbox.press("Escape")
     # The twin: the same keys on a cell do delete it, so the test above can fail.
     lesson.page.locator(".jp-Cell .jp-InputPrompt").last.click()
     lesson.page.keyboard.press("d")
@@ -212,6 +224,8 @@ def test_widgets_follow_the_theme(lesson, theme):
     )
     assert paper < ink if theme == "Dark" else paper > ink
     lesson.picture(f"lesson-{theme.lower()}")
+    lesson.picture(f"readme-xray-{theme.lower()}", lesson.widget("xray"))
+    lesson.picture(f"readme-order-{theme.lower()}", lesson.widget("order"))
 
 
 def test_check_says_what_is_wrong_and_what_is_right(lab, course):
@@ -227,10 +241,12 @@ def test_check_says_what_is_wrong_and_what_is_right(lab, course):
 
     panel.get_by_role("button", name=re.compile("^Hint")).click()
     expect(panel).to_contain_text("walks through the whole model")
+    lab.picture("readme-exercise-light", panel)
 
     lab.answer("03.1 · What will be trained?", RIGHT)
     check.click()
     expect(panel).to_contain_text("✓ passed")
+    lab.settle()
     kept = json.loads((course.folder / "exercises/progress.json").read_text())["exercises"]["03.1"]
     assert kept["state"] == "passed"
 

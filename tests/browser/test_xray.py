@@ -235,6 +235,9 @@ def test_search_finds_nothing(stage, broken):
     expect(view.page.get_by_text("0 found").first).to_be_visible()
     assert names(view) == []
     view.axe()
+    view.page.keyboard.press("Escape")  # the tree comes back, with a row to go on from
+    expect(view.page.get_by_text("0 found")).to_have_count(0)
+    assert active(view) == "Broken"
 
 
 def test_a_hit_can_be_unfolded(stage, broken):
