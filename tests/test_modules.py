@@ -1,5 +1,6 @@
 """`describe` agrees with torch about what is registered, and refuses what it cannot look at."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -400,3 +401,36 @@ def test_an_error_that_the_model_handles_is_none() -> None:
     assert describe(Careful(), torch.ones(2, 4)).modules[0].output_shapes == ("(2, 3)",)
     with pytest.raises(ModelError, match=r"in `second`, a Linear"):
         describe(Careful(), torch.ones(2, 5))
+
+
+def test_an_error_raised_from_another_names_the_layer_of_the_first() -> None:
+    class Wrapping(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Net(Failing())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            try:
+                return self.inner(x)
+            except ValueError as error:
+                raise RuntimeError("something went wrong") from error
+
+    with pytest.raises(
+        ModelError, match=r"in `inner\.body\.1`, a Failing.*RuntimeError: something"
+    ):
+        describe(Wrapping(), torch.ones(2, 4))
+
+
+def test_an_error_of_a_generator_is_not_blamed_on_an_earlier_one() -> None:
+    class Late(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = Failing()
+
+        def forward(self, x: torch.Tensor) -> Any:
+            with contextlib.suppress(ValueError):
+                self.first(x)
+            return (1 // int(value) for value in (x * 0).flatten())
+
+    with pytest.raises(ModelError, match=r"in Late, at test_modules\.py:\d+ \(ZeroDivisionError"):
+        describe(Late(), torch.ones(2, 4))

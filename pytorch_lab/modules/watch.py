@@ -118,7 +118,7 @@ class Watch:
             return
         error = sys.exc_info()[1]
         if error is not None and error is not self.outer and output is None:
-            if self.failed is None or self.failed[0] is not error:
+            if self.failed is None or not _caused(error, self.failed[0]):
                 self.failed = (error, call)
             return
         self.calls[id(module)] = self.calls.get(id(module), 0) + 1
@@ -204,7 +204,7 @@ def _caused(error: BaseException | None, earlier: BaseException) -> bool:
         if error is earlier:
             return True
         chain.add(id(error))
-        error = error.__cause__ or error.__context__
+        error = error.__cause__
     return False
 
 
