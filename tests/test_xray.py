@@ -380,6 +380,13 @@ def test_a_different_neighbour_is_not_folded_away():
     assert [name for name in names if name[0].isdigit()] == ["0 … 4", "5", "6 … 11"]
 
 
+def test_an_unused_tensor_is_not_folded_away():
+    infos = [module(f"b{i}", tensors=[tensor(f"b{i}.w")]) for i in range(30)]
+    widget = Xray(record(*infos, unused=("b7.w",)))
+    names = [row["name"] for row in listed(widget) if row["level"] == 2]
+    assert names == ["b0 … b6", "b7", "b8 … b29"]
+
+
 def test_runs_of_two_stay():
     root = Row("r", "root", kids=[Row("0", "module"), Row("1", "module"), Row("2", "parameter")])
     fold_repeats(root)
