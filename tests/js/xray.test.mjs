@@ -95,6 +95,9 @@ test("typing a letter goes on to the next such name; a longer word may stay", ()
   assert.equal(NET[typeahead(NET, shown, 7, "e")].name, "encoder"); // around the end
   assert.equal(NET[typeahead(NET, shown, 1, "en")].name, "encoder");
   assert.equal(typeahead(NET, shown, 0, "z"), null);
+  const two = rowsOf([1, "Net"], [2, "encoder"], [2, "entry"]);
+  assert.equal(typeahead(two, [0, 1, 2], 1, "e"), 2);
+  assert.equal(typeahead(two, [0, 1, 2], 1, "en"), 1);
 });
 
 test("columns that don't fit are left out, the least telling first; chosen ones stay", () => {
