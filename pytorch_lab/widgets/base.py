@@ -9,6 +9,10 @@ here, and the answer is a new `state`.
 The output carries a picture for viewers without a kernel (`text/html`) and a text that nbval can
 compare (`text/plain`). The front end cannot import a sibling file, so `base.js` and `base.css` are
 put in front of each widget's own when its class is made.
+
+All widgets of a notebook share one page, where the sheet that comes last wins a tie. So selectors
+grow with the distance from the base: `.lab` in `base.css`, `.lab.lab-piece` in what pieces share,
+`.lab.lab-piece.lab-order` in a widget's own.
 """
 
 from pathlib import Path

@@ -30,7 +30,7 @@ function guessTable(rows) {
 
 function render({ model, el }) {
   const state = model.get("state");
-  const { root, close } = frame(el, { name: `${state.kind}: ${plain(state.title)}`, kind: "card" });
+  const { root, close } = frame(el, { name: `${state.kind}: ${plain(state.title)}`, kind: "piece lab-card" });
   const minutes = state.minutes && h("span", { class: "lab-quiet" }, `${state.minutes} minutes`);
   root.append(heading(state.kind, minutes), h("p", { class: "lab-title card-title" }, ...prose(state.title)));
   if (state.kind === "Lesson") {

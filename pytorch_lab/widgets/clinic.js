@@ -78,7 +78,7 @@ function cure({ model, state, say }) {
 
 function render({ model, el }) {
   const state = model.get("state");
-  const { root, say, close } = frame(el, { name: `Clinic: ${plain(state.title)}`, kind: "clinic" });
+  const { root, say, close } = frame(el, { name: `Clinic: ${plain(state.title)}`, kind: "piece lab-clinic" });
   const wait = h("p", { class: "piece-wait", role: "status" });
   const kernel = patience({ model, says: (text) => { wait.textContent = text; } });
   const healing = cure({ model, state, say });

@@ -111,7 +111,7 @@ function results({ result, target, target_curve: targetCurve, measure }) {
 
 function render({ model, el }) {
   const state = model.get("state");
-  const { root, say, close } = frame(el, { name: `Put in order: ${plain(state.title)}`, kind: "order" });
+  const { root, say, close } = frame(el, { name: `Put in order: ${plain(state.title)}`, kind: "piece lab-order" });
   const verdictBox = h("div", {});
   const given = h("div", {});
   const lines = lineList({

@@ -2,7 +2,7 @@
 
 function render({ model, el }) {
   const { question, kept } = model.get("state");
-  const { root, close } = frame(el, { name: `Predict: ${plain(question.ask)}`, kind: "predict" });
+  const { root, close } = frame(el, { name: `Predict: ${plain(question.ask)}`, kind: "piece lab-predict" });
   const trouble = troubleBox();
   const wait = h("p", { class: "piece-wait", role: "status" });
   const kernel = patience({ model, says: (text) => { wait.textContent = text; } });

@@ -24,7 +24,7 @@ function summaryRow(question, guess) {
 
 function render({ model, el }) {
   const { questions, kept } = model.get("state");
-  const { root, say, close } = frame(el, { name: `Recall: ${questions.length} questions`, kind: "recall" });
+  const { root, say, close } = frame(el, { name: `Recall: ${questions.length} questions`, kind: "piece lab-recall" });
   const count = h("span", { class: "lab-quiet" });
   const body = h("div", {});
   const wait = h("p", { class: "piece-wait", role: "status" });

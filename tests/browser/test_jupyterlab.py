@@ -225,7 +225,6 @@ def test_widgets_follow_the_theme(lesson, theme):
     assert paper < ink if theme == "Dark" else paper > ink
     lesson.picture(f"lesson-{theme.lower()}")
     lesson.picture(f"readme-xray-{theme.lower()}", lesson.widget("xray"))
-    lesson.picture(f"readme-order-{theme.lower()}", lesson.widget("order"))
 
 
 def test_check_says_what_is_wrong_and_what_is_right(lab, course):

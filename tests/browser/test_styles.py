@@ -1,0 +1,56 @@
+"""All widgets of a notebook share one page, and so all their style sheets.
+
+A sheet that comes later must not change a widget that came before: each widget must look the same
+alone and with the sheets of all others behind its own.
+"""
+
+import pytest
+import torch
+from torch import nn
+
+import pytorch_lab as lab
+from pytorch_lab.widgets.clinic import Clinic
+from pytorch_lab.widgets.exercise import ExercisePanel
+from pytorch_lab.widgets.order import Order
+from pytorch_lab.widgets.predict import Predict
+from pytorch_lab.widgets.recall import Recall
+from pytorch_lab.widgets.xray import Xray
+
+
+class Hiding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = [nn.Linear(2, 2)]
+        self.head = nn.Linear(2, 2)
+
+
+WIDGETS = {
+    "card": lambda: lab.card(
+        "A title", goal="A goal.", minutes=5, needs=["a need"], changed=["a change"]
+    ),
+    "predict": lambda: lab.predict(
+        "00.p1", "What?", choices={"a": "Why a.", "b": "Why b."}, answer="b"
+    ),
+    "order": lambda: lab.order(
+        "00.o1", "Count", lines=["a = 1", "a = a + 1", "a = a * 5"], measure="a"
+    ),
+    "clinic": lambda: lab.clinic(
+        "00.c1", "It raises", code="a = 1 / 0", measure="a", healed="a == 1", fix="a = 1 / 1",
+        causes={"zero": "Yes.", "one": "No."}, cause="zero",
+    ),
+    "recall": lambda: lab.recall(
+        "00.r", [{"ask": "What?", "choices": {"a": "Why a.", "b": "Why b."}, "answer": "b"}]
+    ),
+    "xray": lambda: lab.show(Hiding()),
+}  # fmt: skip
+SHEETS = {kind._css for kind in (Predict, Order, Clinic, Recall, ExercisePanel, Xray)}
+
+
+@pytest.mark.parametrize("name", WIDGETS)
+def test_no_sheet_of_another_widget_changes_it(stage, name):
+    torch.manual_seed(0)
+    view = stage(WIDGETS[name]())
+    alone = view.root.screenshot()
+    for sheet in sorted(SHEETS - {view.widget._css}):
+        view.page.add_style_tag(content=sheet)
+    assert view.root.screenshot() == alone
