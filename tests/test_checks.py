@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from pytorch_lab import checks
-from pytorch_lab.checks import draws, registry
+from pytorch_lab import checks, surroundings
+from pytorch_lab.checks import registry
 from pytorch_lab.checks.expect import Expect
 from pytorch_lab.errors import CheckFailed, UsageError
 from tests.cells import HINTS, Notebook
@@ -366,11 +366,10 @@ def test_draw_seeds_what_the_answer_may_use():
         checks.draw("00.1")
         return torch.rand(2).tolist(), random.random(), np.random.rand()  # noqa: NPY002
 
-    states = draws.global_states()
-    first = drawn()
-    torch.rand(1), random.random()
-    assert drawn() == first
-    draws.restore_globals(states)
+    with surroundings.kept():
+        first = drawn()
+        torch.rand(1), random.random()
+        assert drawn() == first
 
 
 # ---------------------------------------------------------------- showing values to the grader

@@ -268,9 +268,9 @@ def make(workshop, *words, python=None):
 def test_make_alone_says_what_there_is(workshop):
     code, said, calls = make(workshop)
     assert (code, calls) == (0, [])
-    for target in ("lab", "test", "gates", "bench", "clean"):
+    for target in ("lab", "test", "gates", "bench", "pictures", "clean"):
         assert f"make {target} " in said
-    assert len(said.splitlines()) == 5
+    assert len(said.splitlines()) == 6
 
 
 def test_make_lab_installs_once_and_opens_every_time(workshop):

@@ -10,13 +10,12 @@ global generators, so that an answer which uses them gives the same result each 
 """
 
 import hashlib
-import random
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import numpy as np
 import torch
 
+from pytorch_lab import surroundings
 from pytorch_lab.errors import UsageError
 
 T = TypeVar("T")
@@ -93,7 +92,7 @@ def draw(exercise: str) -> Draw:
         exercise: its id, such as "03.2".
     """
     start = start_of(exercise)
-    seed_globals(start)
+    surroundings.seed(start)
     return Draw(start)
 
 
@@ -101,26 +100,3 @@ def start_of(exercise: str) -> int:
     """The number that the stream of an exercise starts from, 63 bits of a digest."""
     digest = hashlib.sha256(f"{_seed}:{exercise}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
-
-
-def seed_globals(start: int) -> None:
-    """Seed the generators that torch, numpy and Python share with everybody."""
-    torch.manual_seed(start)
-    random.seed(start)
-    np.random.seed(start % 2**32)  # noqa: NPY002 - the learner's code may use the global one
-
-
-def global_states() -> tuple[Any, ...]:
-    """Where the shared generators stand; `restore_globals` puts them back."""
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    return torch.get_rng_state(), cuda, random.getstate(), np.random.get_state()  # noqa: NPY002
-
-
-def restore_globals(states: tuple[Any, ...]) -> None:
-    """Put the shared generators back."""
-    torch_state, cuda_states, python_state, numpy_state = states
-    torch.set_rng_state(torch_state)
-    if cuda_states:
-        torch.cuda.set_rng_state_all(cuda_states)
-    random.setstate(python_state)
-    np.random.set_state(numpy_state)  # noqa: NPY002

@@ -28,9 +28,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from pytorch_lab.checks.draws import global_states, restore_globals, seed_globals, start_of
+from pytorch_lab import surroundings
+from pytorch_lab.checks.draws import start_of
 from pytorch_lab.checks.expect import Expect
 from pytorch_lab.checks.verdict import Verdict, judge
 from pytorch_lab.errors import UsageError
@@ -146,15 +145,8 @@ class _Printed(io.TextIOBase):
 @contextlib.contextmanager
 def _as_found(exercise: str, printed: _Printed) -> Iterator[None]:
     """Put back what a check or an answer may change for everybody."""
-    states = global_states()
-    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")
-            warnings.showwarning = printed.warn
-            seed_globals(start_of(exercise))
-            yield
-    finally:
-        torch.set_grad_enabled(grad)
-        torch.set_default_dtype(dtype)
-        restore_globals(states)
+    with surroundings.kept(), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = printed.warn
+        surroundings.seed(start_of(exercise))
+        yield

@@ -27,6 +27,7 @@ from typing import Any
 import numpy
 import torch
 
+from pytorch_lab import surroundings
 from pytorch_lab.modules.copies import COPY_AT_ONCE_BYTES, Guard
 from pytorch_lab.modules.functions import forward_functions, parts_of_function, plain_function
 from pytorch_lab.modules.reach import (
@@ -218,25 +219,6 @@ def _set_generator(value: Any, state: Any) -> None:
 
 
 @contextmanager
-def _same_surroundings() -> Iterator[None]:
-    """Random numbers, grad mode and default dtype: as before, whatever happens inside."""
-    on_cpu, of_python = torch.get_rng_state(), random.getstate()
-    of_numpy = numpy.random.get_state()  # noqa: NPY002  (models do use the global generator)
-    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    try:
-        yield
-    finally:
-        torch.set_grad_enabled(grad)
-        torch.set_default_dtype(dtype)
-        torch.set_rng_state(on_cpu)
-        if on_gpu:
-            torch.cuda.set_rng_state_all(on_gpu)
-        numpy.random.set_state(of_numpy)  # noqa: NPY002
-        random.setstate(of_python)
-
-
-@contextmanager
 def left_as_found(*roots: Any) -> Iterator[Guard]:
     """Whatever happens inside, `roots` and all they hold are afterwards what they were before.
 
@@ -249,7 +231,7 @@ def left_as_found(*roots: Any) -> Iterator[Guard]:
     """
     holdings = _Holdings(roots)
     guard = Guard(holdings.tensors.values(), holdings.parameters.values())
-    with _same_surroundings():
+    with surroundings.kept():
         try:
             yield guard
         finally:

@@ -15,7 +15,6 @@ import contextlib
 import io
 import linecache
 import math
-import random
 import re
 import sys
 import textwrap
@@ -115,7 +114,7 @@ def run(code: str, *, measure: str | None = None, healed: str | None = None) -> 
     output, heard = _Capped(), []
     facts: dict[str, Any] = {"interrupted": True}
     try:
-        with _untouched(), _own_main() as namespace, _heard(output) as heard:
+        with _same_start(), _own_main() as namespace, _heard(output) as heard:
             facts = _facts(code, namespace, measure, healed)
     except KeyboardInterrupt:
         pass
@@ -268,35 +267,13 @@ def _own_main() -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _untouched() -> Iterator[None]:
+def _same_start() -> Iterator[None]:
     """Start from a fixed seed, and put back what a snippet may have switched."""
-    import numpy
     import torch
 
-    own, tensors = random.getstate(), torch.get_rng_state()
-    arrays = numpy.random.get_state()  # noqa: NPY002 - the global stream is what snippets use
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    device = torch.get_default_device()
-    switches = [
-        (torch.set_grad_enabled, torch.is_grad_enabled()),
-        (torch.set_default_dtype, torch.get_default_dtype()),
-        (torch.set_anomaly_enabled, torch.is_anomaly_enabled()),
-        (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled()),
-        (torch.set_warn_always, torch.is_warn_always_enabled()),
-    ]
-    random.seed(SEED)
-    numpy.random.seed(SEED)  # noqa: NPY002
-    torch.manual_seed(SEED)
-    torch.set_warn_always(True)  # else a warning would be heard in the first run only
-    try:
+    from pytorch_lab import surroundings
+
+    with surroundings.kept():
+        surroundings.seed(SEED)
+        torch.set_warn_always(True)  # else a warning would be heard in the first run only
         yield
-    finally:
-        for switch, was in switches:
-            switch(was)
-        if torch.get_default_device() != device:
-            torch.set_default_device(device)
-        random.setstate(own)
-        numpy.random.set_state(arrays)  # noqa: NPY002
-        torch.set_rng_state(tensors)
-        if gpus:
-            torch.cuda.set_rng_state_all(gpus)
