@@ -15,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from pytorch_lab.errors import ModelError
 from pytorch_lab.modules import ModuleTree, describe
 from pytorch_lab.modules import copies as copies_module
+from pytorch_lab.modules.copies import undo_all
 
 X = torch.ones(2, 4)
 
@@ -608,3 +610,65 @@ def test_a_method_called_directly_counts_no_call() -> None:
     tree = describe(model, X)
     assert info(tree, "fc").calls == 0
     assert tree.unused == ()
+
+
+# ------------------------------------------------------------------ tensors and errors gone wild
+
+
+class Touches(nn.Module):
+    """Changes a buffer and a parameter, then does what it is told."""
+
+    def __init__(self, then):
+        super().__init__()
+        self.fc = nn.Linear(2, 2)
+        self.register_buffer("seen", torch.zeros(1))
+        self.then = then
+
+    def forward(self, x):
+        self.seen += 1
+        self.fc.weight.data += 1
+        return self.then(self, x)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_a_nested_tensor_among_the_inputs_leaves_the_model_as_found(layout):
+    rows = [torch.ones(3, 2), torch.ones(4, 2)]
+    model = Touches(lambda self, x: self.fc(torch.ones(1, 2)))
+    weight = model.fc.weight.detach().clone()
+    describe(model, torch.nested.nested_tensor(rows, layout=layout))
+    assert model.seen.item() == 0
+    assert model.fc.weight.equal(weight)
+
+
+def test_what_can_not_be_put_back_keeps_nothing_else_from_it():
+    taken = []
+
+    def fails():
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        undo_all([fails, lambda: taken.append(1)])
+    assert taken == [1]
+
+
+def test_an_error_that_can_not_be_read_is_still_told():
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def speak(self, x):
+        raise Mute
+
+    with pytest.raises(ModelError, match=r"Mute: its message could not be read"):
+        describe(Touches(speak), torch.ones(1, 2))
+
+
+def test_an_error_about_something_else_is_not_blamed_on_the_dtype():
+    def boom(self, x):
+        self.fc(x.double())
+        raise RuntimeError("boom")
+
+    with pytest.raises(ModelError, match="boom") as caught:
+        describe(Touches(boom).double(), torch.ones(1, 2))
+    assert "float64" not in str(caught.value)

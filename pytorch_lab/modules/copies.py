@@ -1,6 +1,6 @@
 """What were the tensors before somebody's forward ran? Copies, made early or just in time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -46,8 +46,19 @@ class Guard:
 
     def restore(self) -> None:
         """Put everything back."""
-        for kept in self._kept:
-            kept.restore()
+        undo_all([kept.restore for kept in self._kept])
+
+
+def undo_all(steps: Iterable[Callable[[], None]]) -> None:
+    """Take every step; one that fails keeps no other from being taken, and is raised at the end."""
+    failed: list[Exception] = []
+    for step in steps:
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - torch has tensors that refuse nearly anything
+            failed.append(error)
+    if failed:
+        raise failed[0]
 
 
 class _Kept:
@@ -57,7 +68,8 @@ class _Kept:
         self.tensor = tensor
         self.requires_grad, self.is_leaf = tensor.requires_grad, tensor.is_leaf
         self.grad = tensor.grad if tensor.is_leaf else None
-        self.alias = None if is_lazy(tensor) else tensor.data  # the same memory, by another object
+        # The same memory, by another object. A nested tensor refuses to give it: it is not kept.
+        self.alias = None if is_lazy(tensor) or tensor.is_nested else tensor.data
         self.copy: torch.Tensor | None = None
 
     def copied(self) -> None:

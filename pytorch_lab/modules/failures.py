@@ -6,6 +6,7 @@ that raised and at what it was given; the first that sees the reason says it.
 """
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,8 @@ from pytorch_lab.modules.outputs import spell, tensors_of
 from pytorch_lab.modules.reach import is_library_file
 from pytorch_lab.modules.registered import type_name
 
+# torch names the type or the device when these are what does not fit.
+_MISMATCH = re.compile(r"type|device")
 LONGEST_WORDS = 240  # of the model's own error, in characters
 
 
@@ -30,6 +33,14 @@ class Scene:
     module: nn.Module
     name: str  # "`encoder.fc1`, a Linear"
     inputs: tuple[Any, ...]
+
+    @property
+    def words(self) -> str:
+        """What the error says; a message of the learner's own may raise in saying it."""
+        try:
+            return str(self.error)
+        except Exception:  # noqa: BLE001 - the learner's own __str__
+            return "its message could not be read"
 
     @property
     def tensor(self) -> torch.Tensor | None:
@@ -57,7 +68,7 @@ def model_error(
     scene = Scene(error, module, name, given)
     reason = next(filter(None, (finder(scene) for finder in FINDERS)), None) or _anything(scene)
     line = _line(frames)
-    words = f"{type(error).__name__}: {_short(str(error))}"
+    words = f"{type(error).__name__}: {_short(scene.words)}"
     return ModelError(
         f"{type_name(root)} could not run: expected {reason.expected}, got {reason.got}, "
         f"in {name}{f', at {line}' if line else ''} ({words}); {reason.todo}."
@@ -108,7 +119,7 @@ def _wrong_size(scene: Scene, wanted: int, axis: int, what: str) -> Reason | Non
 
 
 def _no_forward(scene: Scene) -> Reason | None:
-    if not isinstance(scene.error, NotImplementedError) or "forward" not in str(scene.error):
+    if not isinstance(scene.error, NotImplementedError) or "forward" not in scene.words:
         return None
     return Reason(
         "a module with a forward",
@@ -146,7 +157,7 @@ def _convolution(scene: Scene) -> Reason | None:
 def _norm(scene: Scene) -> Reason | None:
     module = scene.module
     if isinstance(module, nn.modules.batchnorm._BatchNorm):
-        if "more than 1 value per channel" in str(scene.error):
+        if "more than 1 value per channel" in scene.words:
             return Reason(
                 "more than one value per channel while training",
                 spell(scene.tensor),
@@ -181,7 +192,7 @@ def _embedding(scene: Scene) -> Reason | None:
 def _other_dtype_or_device(scene: Scene) -> Reason | None:
     x = scene.tensor
     own = next(scene.module.parameters(), None)
-    if x is None or own is None:
+    if x is None or own is None or not _MISMATCH.search(scene.words):
         return None
     if x.device != own.device:
         return Reason(
@@ -199,7 +210,7 @@ def _other_dtype_or_device(scene: Scene) -> Reason | None:
 
 
 def _signature(scene: Scene) -> Reason | None:
-    words = str(scene.error)
+    words = scene.words
     if not isinstance(scene.error, TypeError) or "argument" not in words:
         return None
     if f"{type(scene.module).__name__}.forward()" not in words:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.modules.reach import ATOMS, attributes
+from pytorch_lab.modules.registered import shape_of
 
 MOST_ITEMS = 6  # of one container, when spelled
 
@@ -23,9 +24,10 @@ def spell_outputs(output: Any) -> tuple[str, ...]:
 
 
 def spell(value: Any, depth: int = 3) -> str:
-    """A value with each tensor replaced by its shape."""
+    """A value with each tensor replaced by its shape, or by why it has none."""
     if isinstance(value, torch.Tensor):
-        return str(tuple(int(size) for size in value.shape))
+        shape = shape_of(value)
+        return "nested or lazy" if shape is None else str(shape)
     if depth == 0:
         return type(value).__name__
     if isinstance(value, dict):

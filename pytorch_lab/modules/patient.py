@@ -28,7 +28,7 @@ import numpy
 import torch
 
 from pytorch_lab import surroundings
-from pytorch_lab.modules.copies import COPY_AT_ONCE_BYTES, Guard
+from pytorch_lab.modules.copies import COPY_AT_ONCE_BYTES, Guard, undo_all
 from pytorch_lab.modules.functions import forward_functions, parts_of_function, plain_function
 from pytorch_lab.modules.reach import (
     ATOMS,
@@ -123,8 +123,7 @@ class _Holdings:
 
     def restore(self) -> None:
         """Put everything back."""
-        for undo, value, content in self._undo:
-            undo(value, content)
+        undo_all(functools.partial(undo, value, content) for undo, value, content in self._undo)
 
 
 _CONTAINERS = (list, collections.OrderedDict, dict, set, collections.deque)

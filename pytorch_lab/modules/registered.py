@@ -135,8 +135,10 @@ def is_lazy(tensor: torch.Tensor) -> bool:
 
 
 def shape_of(tensor: torch.Tensor) -> tuple[int, ...] | None:
-    """The shape as plain numbers; None while lazy."""
-    return None if is_lazy(tensor) else tuple(int(size) for size in tensor.shape)
+    """The shape as plain numbers; None while lazy, and for a nested tensor, which has several."""
+    if is_lazy(tensor) or tensor.is_nested:
+        return None
+    return tuple(int(size) for size in tensor.shape)
 
 
 def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
@@ -146,7 +148,7 @@ def storage_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     try:
         storage = tensor.untyped_storage()
         return storage._cdata, storage.nbytes()
-    except (RuntimeError, NotImplementedError):  # sparse, nested, wrapped
+    except (RuntimeError, NotImplementedError, AttributeError):  # sparse, nested, wrapped
         return None
 
 
