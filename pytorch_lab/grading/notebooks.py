@@ -123,10 +123,11 @@ def read(path: Path) -> NotebookNode:
             f"expected {path} in notebook format 4, got format {found['nbformat']}; "
             "open it in JupyterLab and save it."
         )
-    fault = _fault(found.get("cells"))
+    if found.get("metadata") is None:
+        found["metadata"] = {}
+    fault = _fault_of_metadata(found["metadata"]) or _fault(found.get("cells"))
     if fault:
         raise _not_one(path, fault)
-    found.setdefault("metadata", {})
     found.setdefault("nbformat_minor", 0)
     try:
         made: Any = nbformat.from_dict(_rejoined(found))
@@ -155,17 +156,31 @@ def _json(path: Path) -> Any:
     except UnicodeDecodeError:
         raise _not_one(path, "bytes that are no UTF-8 text") from None
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        if "\\ud" in text.lower():  # half a character, which no file and no kernel takes
+            json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise _not_one(path, "half a character (a lone surrogate) in its text") from None
     except json.JSONDecodeError as error:
         raise _not_one(path, f"broken JSON in line {error.lineno} ({error.msg})") from None
     except (RecursionError, ValueError):
         raise _not_one(path, "JSON that cannot be read (too deep, or a number too long)") from None
+    return found
 
 
 def _not_one(path: Path, came: str) -> NotebookError:
     return NotebookError(
         f"expected a Jupyter notebook in {path}, got {came}; save it again from JupyterLab."
     )
+
+
+def _fault_of_metadata(metadata: Any) -> str:
+    """What is wrong with what a notebook says about itself, or nothing."""
+    if not isinstance(metadata, dict):
+        return "a notebook whose metadata is no object"
+    if not isinstance(metadata.get("kernelspec", {}), dict):
+        return "a notebook whose kernelspec is no object"
+    return ""
 
 
 def _fault(cells: Any) -> str:
@@ -229,6 +244,9 @@ def replace(path: Path, content: str) -> None:
             f"expected to write {path}, but got {why_not(error)}; "
             "give a folder that exists, or can be made, and that you may write to."
         ) from None
+    finally:
+        with suppress(OSError):  # it is gone when all went well
+            scratch.unlink()
 
 
 def why_not(error: OSError) -> str:

@@ -48,6 +48,10 @@ def test_read_gives_every_cell_what_the_grader_relies_on(tmp_path: Path):
         (notebook(cells=[CELL, {"cell_type": "x"}]), "a cell 2 of the unknown type 'x'"),
         (notebook(cells=[CELL | {"metadata": 1}]), "a cell 1 whose metadata is no object"),
         (notebook(cells=[CELL | {"source": [1]}]), "a cell 1 whose source is no text"),
+        (notebook(cells=[CELL | {"source": "\ud800"}]), "got half a character"),
+        (notebook(metadata={"\udfff": 1}), "got half a character"),
+        (notebook(metadata=[]), "a notebook whose metadata is no object"),
+        (notebook(metadata={"kernelspec": "python3"}), "whose kernelspec is no object"),
     ],
 )
 def test_what_is_no_notebook_is_refused_in_one_sentence(tmp_path: Path, content, says):
@@ -56,6 +60,13 @@ def test_what_is_no_notebook_is_refused_in_one_sentence(tmp_path: Path, content,
     with pytest.raises(NotebookError, match=says) as caught:
         read(file)
     assert "\n" not in str(caught.value)
+
+
+def test_whole_characters_outside_the_first_plane_and_null_metadata_are_fine(tmp_path: Path):
+    file = tmp_path / "a.ipynb"
+    file.write_text(notebook(cells=[CELL | {"source": "\U0001f600"}], metadata=None), "utf-8")
+    made = read(file)
+    assert (made.cells[0].source, made.metadata) == ("\U0001f600", {})
 
 
 def test_outputs_are_joined_and_odd_ones_do_no_harm(tmp_path: Path):
@@ -103,7 +114,10 @@ def test_what_cannot_be_written_is_one_sentence_and_nothing_is_half_written(tmp_
     (tmp_path / "a.ipynb").mkdir()
     with pytest.raises(CourseError, match="expected to write"):
         replace(tmp_path / "a.ipynb", "x")
+    with pytest.raises(UnicodeEncodeError):
+        replace(tmp_path / "b.ipynb", "\ud800")
     assert (tmp_path / "file").read_text() == "mine"
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["a.ipynb", "file"]
 
 
 def test_people_say_03_2_and_nbgrader_says_03_dash_2():
