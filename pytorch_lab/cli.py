@@ -7,6 +7,7 @@ Exit codes: 0 it worked; 1 it worked and the answer is no (a check failed, the c
 2 what was asked makes no sense or can't be done, said in one sentence.
 """
 
+import io
 import json
 import re
 import sys
@@ -33,6 +34,8 @@ _Complaint: type[Exception] = typer.BadParameter.__mro__[2]
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run one command and exit; what goes wrong on purpose is one sentence, not a traceback."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that knows no ✓, a name of odd bytes
     try:
         sys.exit(app(args=argv, prog_name="pytorch-lab", standalone_mode=False))
     except LabError as error:
@@ -158,16 +161,19 @@ def grade(
 ) -> None:
     """Grade a folder of submissions, and write DIR/grades.csv."""
     from pytorch_lab import grading
+    from pytorch_lab.grading.trouble import one_line
 
     rows = grading.grade(
         folder, assignment, out, seed=seed, sandbox=sandbox, timeout_cell=timeout_cell
     )
     students = sorted({row.student for row in rows})
-    width = max(map(len, students), default=0)
+    width = max((len(one_line(student)) for student in students), default=0)
     for student in students:
         theirs = [row for row in rows if row.student == student]
         points = sum(row.points for row in theirs)
-        print(f"{student:{width}}  {points:g} of {sum(row.max_points for row in theirs):g}")
+        print(
+            f"{one_line(student):{width}}  {points:g} of {sum(row.max_points for row in theirs):g}"
+        )
     print(f"{len(students)} graded: {out / 'grades.csv'}")
 
 

@@ -1,5 +1,6 @@
 """The command line: what it prints, how it exits, and what it does not wait for."""
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 import pytorch_lab
 from pytorch_lab import cli, errors
+from pytorch_lab.grading import trouble
 
 
 @pytest.fixture
@@ -40,6 +42,7 @@ def grading(monkeypatch):
 
     room = SimpleNamespace(calls=calls, answers=lambda **f: vars(room).update(_noted(f, note)))
     monkeypatch.setitem(sys.modules, "pytorch_lab.grading", room)
+    monkeypatch.setitem(sys.modules, "pytorch_lab.grading.trouble", trouble)
     monkeypatch.setattr(pytorch_lab, "grading", room, raising=False)
     return room
 
@@ -174,6 +177,23 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
             {"seed": 7, "sandbox": False, "timeout_cell": 9},
         )
     ]
+
+
+def test_a_students_name_is_one_printable_line(command, grading):
+    grading.answers(grade=[row("a\x1b[31mda\n\udcff", "03.1", 2, 2)])
+    code, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
+    assert code == 0
+    assert said.startswith("ada  2 of 2\n1 graded")
+
+
+def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
+    shown = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii", write_through=True))
+    grading.answers(grade=[row("zoë", "03.1", 2, 2)])
+    with pytest.raises(SystemExit) as end:
+        cli.main(["grade", "in", "--assignment", "03.ipynb", "--out", "marks"])
+    assert not end.value.code
+    assert shown.getvalue().startswith(b"zo?  2 of 2")
 
 
 def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
