@@ -11,10 +11,12 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,13 @@ class Row:
     reason: str
 
 
+_KEYS = {"submission", "exercise", "status", "reason"}
+_TWO_VERDICTS = {
+    "status": "refused",
+    "reason": "the run gave two verdicts for this exercise, so some code wrote one of them",
+}
+
+
 @dataclass
 class _Batch:
     """The assignment, and what is known of each submission before and after the run."""
@@ -71,6 +80,7 @@ class _Batch:
     overlays: dict[str, Overlay] = field(default_factory=dict)  # by student
     unread: dict[str, tuple[str, str]] = field(default_factory=dict)
     records: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    ended: str = ""  # why the run ended before all was judged
 
 
 def grade(
@@ -166,7 +176,12 @@ def _reference(
         why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
         raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
     write(work / "reference" / "0.ipynb", made.notebook)
-    records = _pytest(work / "reference", timeout_cell, "--lab-reference")
+    records, ended = _pytest(work / "reference", timeout_cell, "--lab-reference")
+    shutil.rmtree(work / "reference")  # what it revealed must not lie there for students to read
+    if ended:
+        raise LabError(
+            f"expected pytest to run the solutions, but {ended}; run 'pytorch-lab doctor'."
+        )
     by_exercise = {record["exercise"]: record for record in records}
     for exercise in graded:
         record = by_exercise.get(exercise.id, {"status": "failed", "reason": "nothing came back"})
@@ -196,13 +211,31 @@ def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, timeout
                     for value in reference[known["exercise"]]
                 ]
         write(work / "students" / f"{number:05}.ipynb", notebook)
-    for record in _pytest(work / "students", timeout_cell):
-        student = students[int(record["submission"])]
-        batch.records[student, record["exercise"]] = record
+    records, batch.ended = _pytest(work / "students", timeout_cell)
+    batch.records = _verdicts(records, students)
+    if batch.ended and not batch.records:
+        raise LabError(f"expected pytest to run the notebooks, but {batch.ended}.")
 
 
-def _pytest(folder: Path, timeout_cell: int, *options: str) -> list[dict[str, Any]]:
-    """Run the notebooks of a folder; nothing of the user's own pytest settings takes part."""
+def _verdicts(
+    records: Sequence[dict[str, Any]], students: Sequence[str]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """The record of each student and exercise; where there are two, neither counts."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records:
+        at = str(record["submission"])
+        if at.isdecimal() and int(at) < len(students):
+            key = students[int(at)], str(record["exercise"])
+            found[key] = record if key not in found else _TWO_VERDICTS
+    return found
+
+
+def _pytest(folder: Path, timeout_cell: int, *options: str) -> tuple[list[dict[str, Any]], str]:
+    """Run the notebooks of a folder; nothing of the user's own pytest settings takes part.
+
+    Returns:
+        A record for each exercise that was judged, and why the run ended early, or "".
+    """
     results, config = folder / "results.jsonl", folder / "pytest.ini"
     config.write_text("[pytest]\n", "utf-8")
     results.touch()
@@ -218,11 +251,19 @@ def _pytest(folder: Path, timeout_cell: int, *options: str) -> list[dict[str, An
     )
     if done.returncode not in (0, 1):
         told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
-        raise LabError(
-            f"expected pytest to run the notebooks, but it ended with code {done.returncode}: "
-            f"{told}; run 'pytorch-lab doctor'."
-        )
-    return [json.loads(line) for line in results.read_text("utf-8").splitlines()]
+        return _records(results), f"it ended with code {done.returncode}: {told}"
+    return _records(results), ""
+
+
+def _records(results: Path) -> list[dict[str, Any]]:
+    """The lines that are records; without a sandbox, students could write others."""
+    found = []
+    for line in results.read_text("utf-8", errors="replace").splitlines():
+        with suppress(ValueError, RecursionError):
+            record = json.loads(line)
+            if isinstance(record, dict) and record.keys() >= _KEYS:
+                found.append(record)
+    return found
 
 
 def _rows(batch: _Batch, student: str) -> list[Row]:
@@ -245,7 +286,7 @@ def _verdict(batch: _Batch, student: str, exercise: Exercise) -> tuple[str, str]
     elif record is not None:
         status, reason = record["status"], record["reason"]
     elif made.worth_running:
-        status, reason = "failed", "the run gave no result for this exercise"
+        status, reason = "kernel_died", batch.ended or "the run gave no result for this exercise"
     else:
         status, reason = "not_attempted", "the answer is still the stub"
     notes = [reason, *made.notes_of.get(exercise.id, []), *made.notes]

@@ -27,7 +27,8 @@ ALONE = """\
 import glob, os, tempfile
 assert os.listdir(".") == []
 assert not [name for name in os.environ if name.startswith("PYTEST")]
-assert not glob.glob(tempfile.gettempdir() + "/pytorch-lab-grade-*/**/*.ipynb", recursive=True)
+held = glob.glob(tempfile.gettempdir() + "/pytorch-lab-grade-*/**/*", recursive=True)
+assert not [name for name in held if name.endswith(".ipynb") or "reference" in name]
 assert os.environ["OMP_NUM_THREADS"] == "1"
 helper = 2
 """
