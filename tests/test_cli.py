@@ -180,10 +180,10 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
 
 
 def test_a_students_name_is_one_printable_line(command, grading):
-    grading.answers(grade=[row("a\x1b[31mda\n\udcff", "03.1", 2, 2)])
+    grading.answers(grade=[row("a\x1b[31m\nda\udcff", "03.1", 2, 2)])
     code, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
     assert code == 0
-    assert said.startswith("ada  2 of 2\n1 graded")
+    assert said.startswith("a da  2 of 2\n1 graded")
 
 
 def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
