@@ -261,9 +261,15 @@ def _records(results: Path) -> list[dict[str, Any]]:
     for line in results.read_text("utf-8", errors="replace").splitlines():
         with suppress(ValueError, RecursionError):
             record = json.loads(line)
-            if isinstance(record, dict) and record.keys() >= _KEYS:
+            if isinstance(record, dict) and _is_the_plugins(record):
                 found.append(record)
     return found
+
+
+def _is_the_plugins(record: dict[str, Any]) -> bool:
+    """Whether the plugin could have written this."""
+    texts = all(isinstance(record.get(key), str) for key in _KEYS)
+    return texts and record["status"] in STATUSES
 
 
 def _rows(batch: _Batch, student: str) -> list[Row]:

@@ -31,3 +31,11 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
         ("ada", "03.2"): "passed",
         ("bob", "03.1"): "passed",
     }
+
+
+def test_a_record_of_other_types_or_an_unknown_status_is_none(tmp_path):
+    record = {"submission": "00000", "exercise": "03.1", "status": "passed", "reason": ""}
+    odd = [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}]
+    file = tmp_path / "results.jsonl"
+    file.write_text("\n".join(json.dumps(record | change) for change in odd), "utf-8")
+    assert _records(file) == []
