@@ -13,8 +13,10 @@ What was offered is remembered as one SHA-256 a line in `.pytorch-lab/delivered.
 file every file counts as the learner's. Deleting a lesson and opening again brings it back fresh.
 """
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -131,16 +133,25 @@ def _deliver(folder: Path) -> Delivery:
             beside[new] = ours
             after[new] = _hash(ours)
     # Everything is decided before anything is written: a file in a folder's way stops all of it.
-    for name in (*update, *beside):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    parents = [*((folder / name).parent for name in (*update, *beside)), record.parent]
+    for parent in parents:
+        _refuse_file_in_the_way(parent)
+    for parent in parents:
+        parent.mkdir(parents=True, exist_ok=True)
     done = Delivery(
         written=[name for name, content in update.items() if _put(folder / name, content)],
         kept=kept,
         beside=[name for name, content in beside.items() if _put(folder / name, content)],
     )
-    record.parent.mkdir(exist_ok=True)
     _put(record, (json.dumps(after, indent=2, sort_keys=True) + "\n").encode())
     return done
+
+
+def _refuse_file_in_the_way(folder: Path) -> None:
+    """Fail as `mkdir` would, but before anything is made, and by the name of what is in the way."""
+    for place in (folder, *folder.parents):
+        if os.path.lexists(place) and not place.is_dir():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
 
 
 def _beside(name: str) -> str:

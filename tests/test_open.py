@@ -169,6 +169,20 @@ def test_a_file_where_a_folder_of_the_course_should_go_stops_all_of_it(shelf, fo
     with pytest.raises(CourseError, match=r"'File exists' at .*notebooks; choose another folder"):
         course.deliver(folder)
     assert texts(folder) == {"notebooks": "a file"}
+    assert [path.name for path in folder.iterdir()] == ["notebooks"]  # no empty folder either
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_file_where_the_record_goes_stops_all_of_it(shelf, folder, dangling):
+    folder.mkdir(parents=True)
+    ours = folder / course.OURS
+    if dangling:
+        ours.symlink_to("nowhere")
+    else:
+        ours.write_text("a file")
+    with pytest.raises(CourseError, match=r"'File exists' at .*\.pytorch-lab; choose another"):
+        course.deliver(folder)
+    assert list(folder.iterdir()) == [ours]
 
 
 def test_a_folder_where_a_file_of_the_course_should_go_stops_all_of_it(shelf, folder):
