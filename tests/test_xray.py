@@ -532,6 +532,15 @@ def test_coordinates_are_rounded():
     assert "<title>&lt;&amp;&gt;</title>" in picture.svg()
 
 
+def test_a_name_that_utf_8_cannot_hold_is_drawn_with_a_question_mark():
+    """Lone surrogates are what Python makes of file names in another encoding."""
+    widget = lab.show(nn.ModuleDict({"a\udcff": nn.Linear(2, 2)}))
+    html, svg = drawing(widget)
+    assert ">a?</text>" in svg
+    assert html == widget.to_html()
+    assert Picture(1, 1, "a\udcff").img("b\udcff").startswith('<img alt="b?"')
+
+
 def test_stills_are_the_same_bytes_each_time():
     first, second = (Xray(modules.describe(gpt2())) for _ in range(2))
     assert first.to_html() == second.to_html()

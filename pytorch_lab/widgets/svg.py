@@ -2,7 +2,8 @@
 
 GitHub, nbconvert and an untrusted JupyterLab strip scripts and styles, and some inline SVG into a
 page that knows nothing of it. So: presentation attributes only, a white ground, an explicit size,
-a title, and base64 around it. The same calls give the same bytes.
+a title, and base64 around it. The same calls give the same bytes; what UTF-8 cannot hold, a lone
+surrogate, becomes a question mark.
 """
 
 from base64 import b64encode
@@ -64,9 +65,10 @@ class Picture:
 
     def img(self, alt: str | None = None) -> str:
         """The picture as an `<img>` with everything inside."""
-        data = b64encode(self.svg().encode()).decode()
+        data = b64encode(self.svg().encode(errors="replace")).decode()
+        says = (alt or self.title).encode(errors="replace").decode()
         return (
-            f'<img alt="{escape(alt or self.title)}" width="{_short(self.width)}" '
+            f'<img alt="{escape(says)}" width="{_short(self.width)}" '
             f'height="{_short(self.height)}" src="data:image/svg+xml;base64,{data}">'
         )
 
