@@ -289,6 +289,47 @@ def test_steps(path, expected):
     assert steps(path) == expected
 
 
+class Bracketed(nn.Module):
+    """A registered name with brackets, twice, and a list whose first item is spelled like it."""
+
+    def __init__(self):
+        super().__init__()
+        block = nn.Sequential(nn.Linear(4, 4))
+        block.register_parameter("w[0]", nn.Parameter(torch.ones(2)))
+        block.extras = [nn.Linear(2, 2)]
+        self.add_module("conv[0]", block)
+        self.add_module("again['x']", block)
+        self.conv = [nn.Linear(3, 3)]
+
+
+def test_brackets_in_a_registered_name_are_no_steps():
+    row = by_name(lab.show(nn.ModuleDict({"conv[3x3]": nn.Linear(4, 4)})))
+    assert row["conv[3x3]"]["kind"] == "module"
+    widget = lab.show(Bracketed())
+    assert outline(widget) == [
+        (1, "Bracketed"),
+        (2, "conv[0]"),
+        (3, "w[0]"),
+        (3, "0"),
+        (4, "weight"),
+        (4, "bias"),
+        (3, "extras"),
+        (4, "[0]"),
+        (2, "again['x']"),
+        (2, "conv"),
+        (3, "[0]"),
+    ]
+    assert by_name(widget)["again['x']"]["type"] == "same as conv[0]"
+    assert "All" not in widget.state["finding"]
+
+
+@pytest.mark.parametrize("name", ["[", "a[", "]", "a]b["])
+def test_any_name_of_what_is_invisible_makes_a_row(name):
+    net = nn.Linear(2, 2)
+    setattr(net, name, [nn.Linear(2, 2)])
+    assert "[0]" in by_name(lab.show(net))
+
+
 @pytest.mark.parametrize(("shape", "says"), [((), "()"), ((3,), "(3,)"), ((2, 3), "(2, 3)")])
 def test_shapes_read_as_in_python(shape, says):
     assert shape_text(shape) == says == str(shape)

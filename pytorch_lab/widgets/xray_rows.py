@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree, TensorInfo
 
-# A path as Python reads it: names, [0], ['key'] (a key may hold dots and brackets).
-STEP = re.compile(r"\['(?:[^'\\]|\\.)*'\]|\[[^\]]*\]|[^.\[]+")
+# The path of something invisible, as Python reads it: names, [0], ['key'] (a key may hold dots and
+# brackets); a bracket that nothing closes stands for itself.
+STEP = re.compile(r"\['(?:[^'\\]|\\.)*'\]|\[[^\[\]]*\]|[^.\[]+|\[")
 
 # Layers that compute something else in train mode, by the beginning of their name.
 MODE_MATTERS = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "BatchNorm", "SyncBatchNorm",
@@ -41,14 +42,21 @@ class Row:
 
     def walk(self) -> "Iterator[Row]":
         """This row and all below it, from top to bottom."""
-        yield self
-        for kid in self.kids:
-            yield from kid.walk()
+        waiting = [self]  # not by recursion: models can be deeper than Python's
+        while waiting:
+            row = waiting.pop()
+            yield row
+            waiting += reversed(row.kids)
 
 
 def steps(path: str) -> tuple[str, ...]:
     """`heads[2].bias` is `("heads", "[2]", "bias")`."""
     return tuple(STEP.findall(path))
+
+
+def names(path: str) -> tuple[str, ...]:
+    """The same for what is registered, whose names may hold brackets but no dots."""
+    return tuple(path.split(".")) if path else ()
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
@@ -76,10 +84,11 @@ class _Builder:
         self.unused = set(tree.unused or ())
         self.places: dict[tuple[str, ...], Row] = {}
         self.modules: set[tuple[str, ...]] = set()
+        self.registered: set[tuple[str, ...]] = set()  # modules, and the other names of things
 
     def build(self) -> Row:
         for info in self.tree.modules:
-            place = steps(info.path)
+            place = names(info.path)
             row = self._module(info)
             self.places[place] = row
             self.modules.add(place)
@@ -89,6 +98,7 @@ class _Builder:
                 name = tensor.path[len(info.path) :].lstrip(".")
                 row.kids.append(self._tensor(tensor, name))
         self._other_names()
+        self.registered = set(self.places)
         for thing in self.tree.invisible:
             self._hide(thing)
         root = self.places[()]
@@ -112,7 +122,7 @@ class _Builder:
                      if matters else ""),
         ]  # fmt: skip
         return Row(
-            name=steps(info.path)[-1] if info.path else info.type,
+            name=names(info.path)[-1] if info.path else info.type,
             kind="module" if info.path else "root",
             type=info.type if info.path else "",
             status=(
@@ -176,7 +186,7 @@ class _Builder:
                     self._again(alias, tensor.path)
 
     def _again(self, alias: str, first: str) -> None:
-        place = steps(alias)
+        place = names(alias)
         if place[:-1] not in self.modules or place in self.places:
             return  # it has this name only because the module around it is shared
         row = Row(
@@ -190,8 +200,18 @@ class _Builder:
         self.places[place] = row
         self.places[place[:-1]].kids.append(row)
 
+    def _place(self, path: str) -> tuple[str, ...]:
+        """Where an invisible thing goes: below the longest beginning that is registered."""
+        end = path.rfind(".")
+        while end > 0:
+            registered = names(path[:end])
+            if registered in self.registered:
+                return registered + steps(path[end:])
+            end = path.rfind(".", 0, end)
+        return steps(path)
+
     def _hide(self, thing: Invisible) -> None:
-        place = steps(thing.path)
+        place = self._place(thing.path)
         above = self._holder(place[:-1], thing.holder)
         row = self.places.get(place)
         if row is None:
@@ -216,10 +236,16 @@ class _Builder:
 
     def _holder(self, place: tuple[str, ...], holder: str) -> Row:
         """The row at `place`; what is not registered there becomes a holder's row."""
-        known = self.places.get(place)
-        if known is not None:
-            return known
-        above = self._holder(place[:-1], _holder_of(place[-1]))
+        end = len(place)
+        while place[:end] not in self.places:
+            end -= 1
+        above = self.places[place[:end]]
+        for at in range(end + 1, len(place) + 1):
+            inner = holder if at == len(place) else _holder_of(place[at])
+            above = self._add_holder(above, place[:at], inner)
+        return above
+
+    def _add_holder(self, above: Row, place: tuple[str, ...], holder: str) -> Row:
         what = "function" if place[-1].endswith("()") else holder
         plain = "a " if what in ("function", "dataclass") else "plain "
         row = Row(
@@ -244,11 +270,22 @@ def _holder_of(step: str) -> str:
     return "list" if step.startswith("[") else "object"
 
 
-def _look_inside(row: Row) -> Counter[str]:
-    """Count what is invisible, unused or frozen at or below a row, and tell the rows above it."""
+def _bottom_up(root: Row) -> list[Row]:
+    """A row and all below it, each after its own kids."""
+    return list(root.walk())[::-1]
+
+
+def _look_inside(root: Row) -> None:
+    """Count what is invisible, unused or frozen at or below each row, and tell the rows above."""
+    found: dict[int, Counter[str]] = {}
+    for row in _bottom_up(root):
+        found[id(row)] = _count(row, found)
+
+
+def _count(row: Row, found: dict[int, Counter[str]]) -> Counter[str]:
     below: Counter[str] = Counter()
     for kid in row.kids:
-        below += _look_inside(kid)
+        below += found[id(kid)]
     if row.kind == "holder":
         _sum_up(row, below["invisible"])
     elif row.registered:
@@ -291,8 +328,12 @@ class _Shapes:
         self.at_least = at_least
         self.known: dict[object, int] = {}
 
-    def visit(self, row: Row) -> int:
-        numbers = [self.visit(kid) for kid in row.kids]
+    def visit(self, root: Row) -> None:
+        found: dict[int, int] = {}
+        for row in _bottom_up(root):
+            found[id(row)] = self._number(row, [found[id(kid)] for kid in row.kids])
+
+    def _number(self, row: Row, numbers: list[int]) -> int:
         key = (
             row.kind, row.type, row.registered, row.status, row.badges, tuple(row.cells.items()),
             tuple(fact for fact in row.facts if fact[0] not in ("Made at",)), row.n_parameters,
