@@ -512,6 +512,31 @@ def test_state_is_json_and_small():
     assert len(zlib.compress(sent)) < 4_000
 
 
+def nested(levels):
+    """One module in another, `levels` times, and in the innermost a layer that nobody sees."""
+    net = nn.Linear(2, 2)
+    net.helpers = [nn.Linear(3, 3)]
+    for _ in range(levels):
+        net = nn.Sequential(net)
+    return net
+
+
+def test_a_model_deeper_than_the_recursion_limit():
+    widget = lab.show(nested(1200))
+    rows = list(listed(widget))
+    assert [row["level"] for row in rows[:1201]] == list(range(1, 1202))
+    assert rows[0]["badges"] == ["1 invisible inside"]
+    assert widget.state["finding"] == "18 parameters, 12 of them invisible to the optimizer"
+    assert json.loads(json.dumps(widget.state)) == widget.state
+    assert widget.to_html().startswith('<img alt="X-ray of Sequential')
+
+
+def test_an_invisible_thing_deeper_than_the_recursion_limit():
+    widget = Xray(record(LINEAR, invisible=[hidden("grid" + "[0]" * 1200, n=3)]))
+    assert max(row["level"] for row in listed(widget)) == 1202
+    assert widget.to_html().startswith("<img")
+
+
 # --- without a kernel -----------------------------------------------------------------------------
 
 

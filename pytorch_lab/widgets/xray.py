@@ -105,12 +105,24 @@ def _by_level(root: Row) -> Iterator[Row]:
             queue.extend(row.kids)
 
 
-def _ways_to_invisible(row: Row) -> list[Row]:
+def _ways_to_invisible(root: Row) -> list[Row]:
     """The rows above something invisible, a parent before its children; one of equal neighbours."""
-    into = row.kids[:1] if row.kind == "repeat" else row.kids
-    below = [found for kid in into for found in _ways_to_invisible(kid)]
-    folded = row.kind == "repeat" and not row.registered  # its line says it all
-    return [row, *below] if below or (row.kids and not row.registered and not folded) else []
+    order, waiting = [], [root]
+    while waiting:
+        row = waiting.pop()
+        order.append(row)
+        waiting += reversed(_one_of_equals(row))
+    leads: set[int] = set()
+    for row in reversed(order):
+        folded = row.kind == "repeat" and not row.registered  # its line says it all
+        holds = bool(row.kids) and not row.registered and not folded
+        if holds or any(id(kid) in leads for kid in _one_of_equals(row)):
+            leads.add(id(row))
+    return [row for row in order if id(row) in leads]
+
+
+def _one_of_equals(row: Row) -> list[Row]:
+    return row.kids[:1] if row.kind == "repeat" else row.kids
 
 
 def _state(tree: ModuleTree, root: Row, is_open: set[int]) -> dict[str, Any]:
@@ -136,7 +148,7 @@ def _worst(root: Row, listed: list[Row], is_open: set[int]) -> int | None:
 
     It is the invisible one with most parameters among those that show, the first of equals.
     """
-    shown = set(map(id, _shown(root, is_open)))
+    shown = {id(row) for row, _ in root.levels(is_open)}
     hidden = [
         (i, row.n_parameters)
         for i, row in enumerate(listed)
@@ -145,11 +157,6 @@ def _worst(root: Row, listed: list[Row], is_open: set[int]) -> int | None:
         and (row.kind != "holder" or id(row) not in is_open)
     ]
     return max(hidden, key=lambda found: found[1])[0] if hidden else None
-
-
-def _shown(row: Row, is_open: set[int]) -> list[Row]:
-    below = row.kids if id(row) in is_open else []
-    return [row, *(found for kid in below for found in _shown(kid, is_open))]
 
 
 def _meaning(badge: str) -> list[str]:
@@ -171,7 +178,7 @@ def _packed(root: Row) -> dict[str, Any]:
     def word(text: str) -> int:
         return words.setdefault(text, len(words))
 
-    def add(row: Row, level: int) -> None:
+    for row, level in root.levels():
         cells = row.cells | {
             "parameters": f"{row.n_parameters:,}" if row.n_parameters else "",
             "bytes": spell_bytes(row.n_bytes) if row.n_bytes else "",
@@ -183,10 +190,6 @@ def _packed(root: Row) -> dict[str, Any]:
             *(word(cells.get(key, "")) for key, *_ in COLUMNS),
         )  # fmt: skip
         flat.extend((level, word(row.name), bodies.setdefault(body, len(bodies))))
-        for kid in row.kids:
-            add(kid, level + 1)
-
-    add(root, 1)
     return {"words": list(words), "bodies": [list(body) for body in bodies], "rows": flat}
 
 

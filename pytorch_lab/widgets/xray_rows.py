@@ -42,11 +42,16 @@ class Row:
 
     def walk(self) -> "Iterator[Row]":
         """This row and all below it, from top to bottom."""
-        waiting = [self]  # not by recursion: models can be deeper than Python's
+        return (row for row, _ in self.levels())
+
+    def levels(self, is_open: set[int] | None = None) -> "Iterator[tuple[Row, int]]":
+        """The same with each row's level, 1 for this one; only what is unfolded, if told."""
+        waiting: list[tuple[Row, int]] = [(self, 1)]  # recursion would end before deep models do
         while waiting:
-            row = waiting.pop()
-            yield row
-            waiting += reversed(row.kids)
+            row, level = waiting.pop()
+            yield row, level
+            if is_open is None or id(row) in is_open:
+                waiting.extend((kid, level + 1) for kid in reversed(row.kids))
 
 
 def steps(path: str) -> tuple[str, ...]:

@@ -11,21 +11,20 @@ STATUS, SHAPE, END = 470, 606, 844  # where the columns begin; the numbers end a
 
 def picture(state: dict[str, Any], root: Row, is_open: set[int]) -> str:
     """An `<img>` with the finding, the totals and all rows that are unfolded."""
-    shown = list(_shown(root, is_open, 0))
+    shown = list(root.levels(is_open))
     height = TOP + ROW * len(shown) + 16
     name = f"X-ray of {state['type']}: {state['finding']}"
     drawing = svg.Picture(WIDTH, height, name)
     _head(drawing, state, height)
     for place, (row, level) in enumerate(shown):
         _row(
-            drawing, row, level, TOP + ROW * place, folded=bool(row.kids) and id(row) not in is_open
+            drawing,
+            row,
+            level - 1,
+            TOP + ROW * place,
+            folded=bool(row.kids) and id(row) not in is_open,
         )
     return drawing.img(f"{name}. {', '.join(state['totals'])}.")
-
-
-def _shown(row: Row, is_open: set[int], level: int) -> list[tuple[Row, int]]:
-    below = row.kids if id(row) in is_open else []
-    return [(row, level), *(found for kid in below for found in _shown(kid, is_open, level + 1))]
 
 
 def _head(drawing: svg.Picture, state: dict[str, Any], height: float) -> None:
