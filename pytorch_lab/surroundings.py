@@ -50,7 +50,7 @@ def kept() -> Iterator[None]:
         (torch.set_grad_enabled, torch.is_grad_enabled()),
         (torch.set_default_dtype, torch.get_default_dtype()),
         (torch.set_anomaly_enabled, torch.is_anomaly_enabled()),
-        (torch.use_deterministic_algorithms, torch.are_deterministic_algorithms_enabled()),
+        (torch.set_deterministic_debug_mode, torch.get_deterministic_debug_mode()),  # and warn_only
         (torch.set_warn_always, torch.is_warn_always_enabled()),
     ]
     try:

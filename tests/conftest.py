@@ -1,4 +1,4 @@
-"""What every test needs: one torch thread, a progress file of its own, and golden texts."""
+"""What tests share: a real JupyterLab, library models, and golden texts."""
 
 from collections.abc import Callable
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,22 +18,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--overwrite", action="store_true", help="write the golden texts anew instead of comparing"
     )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> None:
-    """More threads only fight for the cores, and make sums differ in their last bits."""
-    import torch
-
-    torch.set_num_threads(1)
-
-
-@pytest.fixture(autouse=True)
-def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test may touch a learner's progress."""
-    file = tmp_path / "progress.json"
-    monkeypatch.setenv("PYTORCH_LAB_PROGRESS", str(file))
-    return file
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ the random number generators of torch, numpy and Python, grad mode and default d
 
 Tensors are copied first while they are small together; large ones only when an operation is about
 to write to them (`Guard.before`), so that looking at a model of many gigabytes doesn't need them
-twice. Not put back: what the model changes outside of itself, such as files, and globals that it
-rebinds.
+twice. Not put back: numpy arrays above that size and nested tensors, and what the model changes
+outside of itself, such as files, and globals that it rebinds.
 """
 
 import collections

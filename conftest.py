@@ -1,0 +1,21 @@
+"""What every test and every doctest needs: one torch thread, and a progress file of its own."""
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """More threads only fight for the cores, and make sums differ in their last bits."""
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True)
+def progress_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test may touch a learner's progress."""
+    file = tmp_path / "progress.json"
+    monkeypatch.setenv("PYTORCH_LAB_PROGRESS", str(file))
+    return file
