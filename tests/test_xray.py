@@ -15,7 +15,7 @@ import pytorch_lab as lab
 from pytorch_lab import modules
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree, TensorInfo
-from pytorch_lab.widgets.svg import Picture
+from pytorch_lab.svg import Picture
 from pytorch_lab.widgets.xray import COLUMNS, OPEN_ROWS, Xray
 from pytorch_lab.widgets.xray_rows import Row, fold_repeats, shape_text, steps
 

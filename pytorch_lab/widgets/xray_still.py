@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pytorch_lab.widgets import svg
+from pytorch_lab import svg
 from pytorch_lab.widgets.xray_rows import Row
 
 WIDTH, ROW, INDENT, TOP = 860, 24, 16, 84

@@ -1,0 +1,1 @@
+"""The dynamic graph: recorded as it ran, walked back, and explained."""
