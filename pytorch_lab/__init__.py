@@ -5,7 +5,9 @@
 | look at live objects      |                                                             |
 | ------------------------- | ----------------------------------------------------------- |
 | `lab.show(x)`             | the picture of a record or a live object                    |
+| `lab.graph`               | the dynamic graph as it ran, forward and backward           |
 | `lab.modules`             | what a module registers, shares, freezes, and what it hides |
+| `lab.checks`              | what the check of an exercise compares                      |
 
 | the pieces of a lesson    |                                                             |
 | ------------------------- | ----------------------------------------------------------- |
@@ -24,7 +26,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checks, modules
+    from pytorch_lab import checks, graph, modules
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, order, predict, recall, show
@@ -36,6 +38,7 @@ __all__ = [
     "checks",
     "clinic",
     "exercise",
+    "graph",
     "modules",
     "order",
     "predict",
