@@ -7,7 +7,6 @@
 | `lab.show(x)`             | the picture of a record or a live object                    |
 | `lab.graph`               | the dynamic graph as it ran, forward and backward           |
 | `lab.modules`             | what a module registers, shares, freezes, and what it hides |
-| `lab.checks`              | what the check of an exercise compares                      |
 
 | the pieces of a lesson    |                                                             |
 | ------------------------- | ----------------------------------------------------------- |

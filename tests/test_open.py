@@ -1,6 +1,7 @@
 """`pytorch-lab open`: the course delivered without loss, and a JupyterLab with our settings."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -263,6 +264,16 @@ def test_jupyter_would_refuse_to_run_as_root_in_a_container(monkeypatch):
     assert "--allow-root" in launch.arguments(Path("course"))
     monkeypatch.setattr(launch.os, "geteuid", lambda: 1000)
     assert "--allow-root" not in launch.arguments(Path("course"))
+
+
+def test_a_terminal_of_the_lab_knows_our_command(tmp_path, monkeypatch):
+    """Nobody activates the environment in whose folder `pytorch-lab` lies."""
+    monkeypatch.setattr(launch, "find", lambda: lambda arguments: None)
+    monkeypatch.setattr(launch.signal, "signal", lambda *_: None)
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    launch.serve(tmp_path)
+    assert shutil.which("pytorch-lab") == str(Path(sys.executable).parent / "pytorch-lab")
 
 
 def test_without_jupyterlab_nothing_is_written(folder, monkeypatch, capsys):

@@ -110,6 +110,9 @@ def serve(folder: Path, *, browser: bool = True, port: int | None = None) -> Non
     """
     start = find()
     os.environ["JUPYTER_CONFIG_PATH"] = config_path(os.environ)
+    # So that a terminal in JupyterLab knows `pytorch-lab`, though nobody activated the environment.
+    scripts = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)])
     if os.name == "posix" and not sys.stdin.isatty():
         # Without a terminal Jupyter lets Ctrl-C kill it and leaves its kernels running; the
         # signal that it does handle ends both in order.
