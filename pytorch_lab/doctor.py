@@ -94,8 +94,7 @@ def examine() -> Report:
 def _ask(finder: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     try:
         yield from finder()
-    # A finder looks at other people's installations, which may be broken in any way.
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001 - an installation may be broken in any way
         name = finder.__name__.strip("_").replace("_", " ")
         yield Finding(name, "wrong", f"looking raised {type(error).__name__}: {error}")
 
@@ -105,7 +104,7 @@ def _ask(finder: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 
 def _python() -> Iterator[Finding]:
     here = f"{sys.version.split()[0]} at {sys.executable}"
-    if sys.version_info >= (3, 11):  # noqa: UP036 – a wheel can be forced into an older Python
+    if sys.version_info >= (3, 11):  # noqa: UP036 - a wheel can be forced into an older Python
         yield Finding("Python", "fine", here)
     else:
         yield Finding("Python", "wrong", here, "The course needs Python 3.11 or newer.")

@@ -13,7 +13,7 @@ MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 SANS = "system-ui, Segoe UI, Helvetica, Arial, sans-serif"
 MONO_WIDTH = 0.602  # of one letter, in units of the font's size; the same in all fonts of MONO
 
-INK, QUIET, LINE, SHADE = "#1c1e21", "#4a4f55", "#d5d8dc", "#f3f4f5"
+INK, QUIET, LINE = "#1c1e21", "#4a4f55", "#d5d8dc"
 GOOD, BAD, WARN, BLUE = "#007a58", "#b84a00", "#8a6400", "#00659e"
 BAD_WASH = "#fbece4"
 

@@ -99,7 +99,8 @@ def broken():
 
 
 def gpt2(**sizes):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     given = {"n_embd": 16, "n_head": 2, "n_layer": 12, "vocab_size": 50, "n_positions": 8}
     config = transformers.GPT2Config(**(given | {"bos_token_id": 0, "eos_token_id": 0} | sizes))
     return transformers.GPT2LMHeadModel(config)
@@ -629,10 +630,8 @@ def test_show_a_module_and_its_record():
     net = nn.Linear(4, 2)
     live = lab.show(net)
     assert isinstance(live, Xray)
-    assert live.model is net
     tree = modules.describe(net)
     assert lab.show(tree).state == live.state
-    assert lab.show(tree).model is None
 
 
 def test_show_refuses_what_it_does_not_know():

@@ -16,7 +16,6 @@ from nbformat import NotebookNode
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading.notebooks import Facts, facts
 
-REGIONS = ("SOLUTION", "STUB", "HIDDEN TESTS")
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
 _MARKER = re.compile(r"^\s*###\s*(BEGIN|END)\s+(SOLUTION|STUB|HIDDEN TESTS)\s*$")
 

@@ -292,5 +292,5 @@ def extra_of(module: torch.nn.Module) -> str:
     """The module's own one-line description; empty if it has none or cannot give it."""
     try:
         return " ".join(str(module.extra_repr()).split())
-    except Exception:  # noqa: BLE001  (the learner's code may do anything here)
+    except Exception:  # noqa: BLE001 - the learner's code may do anything here
         return ""

@@ -35,6 +35,16 @@ function ask(model, name, arguments_ = {}) {
   model.send({ ask: name, with: arguments_ });
 }
 
+/** Switch a button off or on. It stays focusable: the keyboard keeps its place. */
+function turnOff(button, off = true) {
+  button.setAttribute("aria-disabled", String(off));
+}
+
+/** @returns {boolean} */
+function isOff(button) {
+  return button.getAttribute("aria-disabled") === "true";
+}
+
 /**
  * The root of a widget: named, themed, and deaf to the notebook's own shortcuts, so that
  * "d d" typed on a focused slider never deletes the cell.

@@ -1,8 +1,8 @@
 // The card above a lesson, and the one below it with the learner's guesses.
 
 function opening({ goal, needs, changed }) {
-  const list = (name, lines, kind) => lines.length > 0 && h("section", { class: "card-part", "aria-label": name },
-    h("p", { class: "piece-step" }, name), h("ul", { class: kind }, ...lines.map((line) => h("li", {}, ...prose(line)))));
+  const list = (name, lines) => lines.length > 0 && h("section", { class: "card-part", "aria-label": name },
+    h("p", { class: "piece-step" }, name), h("ul", {}, ...lines.map((line) => h("li", {}, ...prose(line)))));
   return [
     h("p", { class: "card-goal" }, ...prose(goal)),
     h("div", { class: "card-parts" }, list("Needs", needs), list("Changed since most tutorials were written", changed)),

@@ -4,7 +4,7 @@ const PATIENCE_MS = 5000; // then a busy kernel and a dead one deserve a word
 /** A button that stays focusable when it is off, so that its reason can be heard. */
 function setButton(button, label, off, reason = "") {
   button.textContent = label;
-  button.setAttribute("aria-disabled", String(off));
+  turnOff(button, off);
   button.title = off ? reason : "";
 }
 
@@ -72,7 +72,7 @@ function render({ model, el }) {
 
   const press = (name) => (event) => {
     const button = event.currentTarget, s = model.get("state");
-    if (button.getAttribute("aria-disabled") === "true") return say(button.title);
+    if (isOff(button)) return say(button.title);
     if (name === "solution" && s.solution.text) {
       folded = !folded;
       return draw(s);

@@ -283,20 +283,20 @@ function runButton({ model, label, collect }) {
   const words = h("span", { class: "piece-wait", role: "status" });
   const kernel = patience({ model, says: (text) => {
     words.textContent = text;
-    if (text) button.disabled = false;
+    if (text) turnOff(button, false);
   } });
   const button = h("button", { class: "lab-button lab-main", type: "button", onclick: () => press() }, label);
   function press() {
-    if (button.disabled) return;
+    if (isOff(button)) return;
     kernel.request("run", collect(),
       "No answer yet: the kernel may be busy with another cell, or not running. Start it, run this cell again, then press here.");
-    button.disabled = true;
+    turnOff(button);
     words.textContent = "Asked the kernel …";
   }
   /** @param {boolean} running whether the kernel says that it is at it */
   function heard(running) {
     kernel.settle();
-    button.disabled = running;
+    turnOff(button, running);
     words.textContent = running ? "Running … (the kernel's interrupt button stops it)" : "";
   }
   return { button, words, press, heard, settle: kernel.settle };

@@ -23,7 +23,7 @@ def _module(model: Any, *example_inputs: Any, **kwargs: Any) -> LabWidget:
     from pytorch_lab.modules import describe
     from pytorch_lab.widgets.xray import Xray
 
-    return Xray(describe(model, *example_inputs, **kwargs), model=model)
+    return Xray(describe(model, *example_inputs, **kwargs))
 
 
 def _module_tree(tree: Any, *inputs: Any, **kwargs: Any) -> LabWidget:

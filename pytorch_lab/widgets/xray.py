@@ -55,14 +55,12 @@ class Xray(LabWidget, stem="xray"):
 
     Args:
         tree: what `modules.describe` found.
-        model: the live module, kept so that `xray.model` is at hand; nothing is asked of it.
     """
 
     shared = ("base", "tree")
 
-    def __init__(self, tree: ModuleTree, model: Any = None) -> None:
+    def __init__(self, tree: ModuleTree) -> None:
         self.tree = tree
-        self.model = model
         self.root = rows(tree)
         if _count(self.root) > OPEN_ROWS:
             fold_repeats(self.root)

@@ -358,6 +358,7 @@ def test_order_says_that_it_runs_and_how_to_stop(stage):
     button(view, "Run this order").click()
     expect(view.root).to_contain_text("Asked the kernel …")
     expect(button(view, "Run this order")).to_be_disabled()
+    expect(button(view, "Run this order")).to_be_focused()  # a disabled one would lose the focus
     view.push(running=True)
     expect(view.root).to_contain_text("the kernel's interrupt button stops it")
     expect(button(view, "Run this order")).to_be_disabled()
