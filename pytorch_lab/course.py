@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from pytorch_lab import writing
 from pytorch_lab.errors import CourseError
 
 LANDING_PAGE = "START_HERE.md"
@@ -180,13 +181,7 @@ def _put(target: Path, content: bytes) -> bool:
     """Write a file in one step, unless it is there already."""
     if target.is_file() and target.read_bytes() == content:
         return False
-    scratch = target.with_name(f".{target.name}.new")
-    try:
-        scratch.write_bytes(content)
-        scratch.replace(target)
-    except OSError:
-        scratch.unlink(missing_ok=True)
-        raise
+    writing.replace(target, content)
     return True
 
 

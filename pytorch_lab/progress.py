@@ -17,11 +17,11 @@ such lock (Windows, some network drives) the last of two simultaneous writers wi
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytorch_lab import writing
 from pytorch_lab.errors import CourseError, UsageError
 
 SECTIONS = ("exercises", "guesses")
@@ -69,7 +69,8 @@ def remember(section: str, key: str, **facts: Any) -> None:
                 file.rename(_free_name(file))
                 known = _nothing()
             known[section][key] = known[section].get(key, {}) | facts
-            _replace(file, json.dumps(known, indent=2, ensure_ascii=False) + "\n")
+            text = json.dumps(known, indent=2, ensure_ascii=False) + "\n"
+            writing.replace(file, text.encode())
     except OSError as error:
         raise CourseError(
             f"expected to write your progress to {file}, but got {error.strerror!r}; "
@@ -119,25 +120,6 @@ def _free_name(file: Path) -> Path:
         name = file.with_name(f"{file.stem}.broken-{number}{file.suffix}")
         number += 1
     return name
-
-
-def _replace(file: Path, text: str) -> None:
-    handle, scratch = tempfile.mkstemp(prefix=f".{file.stem}-", suffix=".new", dir=file.parent)
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        _copy_mode(file, scratch)
-        os.replace(scratch, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(scratch)
-        raise
-
-
-def _copy_mode(file: Path, scratch: str) -> None:
-    """Permissions of the file that is replaced; mkstemp's own are for one person only."""
-    with contextlib.suppress(OSError):
-        os.chmod(scratch, file.stat().st_mode & 0o777 if file.exists() else 0o644)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4.rwbase import rejoin_lines
 
+from pytorch_lab import writing
 from pytorch_lab.errors import CourseError, NotebookError
 
 MAX_BYTES = 50_000_000
@@ -234,19 +235,14 @@ def replace(path: Path, content: str) -> None:
     Raises:
         CourseError: the folder cannot be made or written to.
     """
-    scratch = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_text(content, "utf-8", newline="\n")
-        scratch.replace(path)
+        writing.replace(path, content.encode())
     except OSError as error:
         raise CourseError(
             f"expected to write {path}, but got {why_not(error)}; "
             "give a folder that exists, or can be made, and that you may write to."
         ) from None
-    finally:
-        with suppress(OSError):  # it is gone when all went well
-            scratch.unlink()
 
 
 def why_not(error: OSError) -> str:
