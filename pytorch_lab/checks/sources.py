@@ -6,18 +6,13 @@ Read as plain JSON: the learner's kernel has no nbformat. Cells are found by nbg
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pytorch_lab import course
-from pytorch_lab.errors import CourseError
-
-_BEGIN, _END = "### BEGIN SOLUTION", "### END SOLUTION"
-_MARKER = re.compile(r"### (BEGIN|END) (SOLUTION|STUB)")
-# What nbgrader puts in a solution's place.
-_STUB = ["# YOUR CODE HERE", "raise NotImplementedError()"]
+from pytorch_lab.checks.regions import lines, solution_text, student_text
+from pytorch_lab.errors import CourseError, NotebookError
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +39,13 @@ def read(file: Path, exercise: str) -> Source:
     cells = _cells(file)
     name = exercise.replace(".", "-")
     answer = cells.get(name, ("", {}))[0]
-    marked = _BEGIN in answer and _END in answer
+    stub, solution = _stub_and_solution(answer)
     points = cells.get(f"{name}-hidden", ("", {}))[1].get("points")
     return Source(
         title=_title(cells.get(f"{name}-task", ("", {}))[0], exercise),
         points=points if isinstance(points, int | float) else None,
-        stub=_stub(answer) if marked else None,
-        solution=_solution(answer) if marked else None,
+        stub=stub,
+        solution=solution,
     )
 
 
@@ -76,36 +71,10 @@ def _title(task: str, exercise: str) -> str:
     return re.sub(rf"^(Exercise\s+)?{re.escape(exercise)}\s*[:.·–—-]*\s*", "", heading[1]).strip()
 
 
-def _solution(answer: str) -> str:
-    """The answer cell without markers and without the stub, so that a copy of it runs."""
-    lines = [line for region, part in _parts(answer) if region != "STUB" for line in part]
-    return "\n".join(lines).strip("\n")
-
-
-def _stub(answer: str) -> str:
-    """The answer cell as it is released: with nbgrader's stub, or with the author's own."""
-    lines: list[str] = []
-    parts = [(region, part) for region, part in _parts(answer) if region or "".join(part).strip()]
-    for (region, part), (next_region, _) in zip(parts, [*parts[1:], ("", [])], strict=True):
-        if region == "STUB":
-            lines += [line.replace("# ", "", 1) for line in part]
-        elif region == "SOLUTION" and next_region != "STUB":
-            indent = part[0][: len(part[0]) - len(part[0].lstrip())] if part else ""
-            lines += [indent + text for text in _STUB]
-        elif not region:
-            lines += part
-    return "\n".join(lines).strip("\n")
-
-
-def _parts(answer: str) -> Iterator[tuple[str, list[str]]]:
-    """The cell cut at its markers: ("", lines), ("SOLUTION", lines), ("STUB", lines), ..."""
-    region, part = "", []
-    for line in answer.splitlines():
-        marker = _MARKER.fullmatch(line.strip())
-        if marker is None:
-            part.append(line)
-            continue
-        if region or part:
-            yield region, part
-        region, part = (marker[2] if marker[1] == "BEGIN" else ""), []
-    yield region, part
+def _stub_and_solution(answer: str) -> tuple[str | None, str | None]:
+    try:
+        if not any(line.region == "SOLUTION" for line in lines(answer, "the answer")):
+            return None, None
+        return student_text(answer), solution_text(answer)
+    except NotebookError:  # its markers do not match
+        return None, None

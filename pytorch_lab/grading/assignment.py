@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from nbformat import NotebookNode
 
+from pytorch_lab.checks.regions import lines
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading.notebooks import Facts, facts
 
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
-_MARKER = re.compile(r"^\s*###\s*(BEGIN|END)\s+(SOLUTION|STUB|HIDDEN TESTS)\s*$")
 
 
 @dataclass(frozen=True)
@@ -28,53 +28,6 @@ class Exercise:
     answers: tuple[str, ...]  # the grade_ids of its answer cells
     check: str  # the grade_id of its hidden check
     points: float
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of a cell, and the marked region that it is in ("" outside of any)."""
-
-    text: str
-    region: str
-    is_marker: bool
-
-
-def lines(cell: NotebookNode, where: str) -> list[Line]:
-    r"""The lines of a cell with their regions.
-
-    Raises:
-        NotebookError: a marker without its partner, or one region inside another.
-
-    Example:
-        >>> import nbformat
-        >>> cell = nbformat.v4.new_code_cell("### BEGIN SOLUTION\nx = 1\n### END SOLUTION")
-        >>> [line.region for line in lines(cell, "cell 1")]
-        ['SOLUTION', 'SOLUTION', 'SOLUTION']
-    """
-    found, region = [], ""
-    for number, line in enumerate(cell.source.split("\n"), 1):
-        marker = _MARKER.match(line)
-        if marker is None:
-            found.append(Line(line, region, False))
-            continue
-        edge, name = marker.groups()
-        if edge == "BEGIN" and region:
-            raise NotebookError(
-                f"expected '### END {region}' before line {number} of {where}, "
-                f"got '### BEGIN {name}'; regions cannot stand inside each other."
-            )
-        if edge == "END" and region != name:
-            raise NotebookError(
-                f"expected '### BEGIN {name}' before line {number} of {where}, "
-                f"found none; add it, or remove '### END {name}'."
-            )
-        found.append(Line(line, name, True))
-        region = name if edge == "BEGIN" else ""
-    if region:
-        raise NotebookError(
-            f"expected '### END {region}' in {where}, found none; close the region."
-        )
-    return found
 
 
 def place(number: int, cell: NotebookNode, notebook: object) -> str:
@@ -110,7 +63,7 @@ def validate(notebook: NotebookNode, name: object) -> None:
 
 
 def _validate_regions(cell: NotebookNode, known: Facts | None, where: str) -> None:
-    regions = {line.region for line in lines(cell, where)} - {""}
+    regions = {line.region for line in lines(cell.source, where)} - {""}
     answer = known is not None and known.is_answer
     if "SOLUTION" in regions and not answer:
         raise NotebookError(
@@ -161,7 +114,7 @@ def _exercise(check: Facts, known: list[Facts], notebook: NotebookNode, name: ob
             f"give the cell of exercise {check.exercise} its grade_id and solution: true."
         )
     cell = next(c for c in notebook.cells if (f := facts(c)) and f.grade_id == check.grade_id)
-    if not any(line.region == "HIDDEN TESTS" for line in lines(cell, check.grade_id)):
+    if not any(line.region == "HIDDEN TESTS" for line in lines(cell.source, check.grade_id)):
         raise NotebookError(
             f"expected '### BEGIN HIDDEN TESTS' in cell {check.grade_id} of {name}, found none; "
             "give the notebook of the solutions, not the student's."

@@ -14,11 +14,11 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from pytorch_lab.checks.regions import lines, student_text
 from pytorch_lab.errors import NotebookError, UsageError
-from pytorch_lab.grading.assignment import Line, lines, place, validate
+from pytorch_lab.grading.assignment import place, validate
 from pytorch_lab.grading.notebooks import Facts, facts, grade_id, read, write
 
-STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 TEXT_STUB = ("YOUR ANSWER HERE",)
 
 # Shorter lines say nothing about a solution; longer ones betray it even inside a sentence.
@@ -124,42 +124,9 @@ def _lock(cell: NotebookNode, known: Facts | None) -> None:
 
 def student_source(cell: NotebookNode, where: str = "the cell") -> str:
     """What the student gets to read of a cell."""
-    found = lines(cell, where)
-    if not any(line.region for line in found):
-        return cell.source
-    stub = STUB if cell.cell_type == "code" else TEXT_STUB
-    kept: list[str] = []
-    for at, line in enumerate(found):
-        if line.region == "":
-            kept.append(line.text)
-        elif line.region == "STUB" and not line.is_marker:
-            kept.append(_uncommented(line.text, where))
-        elif _begins(line, "SOLUTION") and not _own_stub_follows(found[at:]):
-            indent = line.text[: len(line.text) - len(line.text.lstrip())]
-            kept.extend(indent + text for text in stub)
-    return "\n".join(kept).strip("\n")
-
-
-def _begins(line: Line, region: str) -> bool:
-    return line.is_marker and line.region == region and "BEGIN" in line.text
-
-
-def _own_stub_follows(rest: list[Line]) -> bool:
-    """Whether the author's own stub stands right after the solution that begins here."""
-    end = next(at for at, line in enumerate(rest) if line.is_marker and "END" in line.text)
-    after = next((line for line in rest[end + 1 :] if line.text.strip()), None)
-    return after is not None and after.region == "STUB"
-
-
-def _uncommented(text: str, where: str) -> str:
-    """A line of the author's stub; each is a comment, so that the solution's cell still runs."""
-    found = re.fullmatch(r"(\s*)#(?: (.*)|())", text.rstrip())
-    if found is None and text.strip():
-        raise NotebookError(
-            f"expected every line between ### BEGIN STUB and ### END STUB in {where} to begin "
-            f"with '# ', got {text.strip()!r}; the '# ' is taken off for the student."
-        )
-    return found[1] + (found[2] or "") if found else ""
+    if cell.cell_type == "code":
+        return student_text(cell.source, where)
+    return student_text(cell.source, where, TEXT_STUB)
 
 
 def _refuse_same_ids(released: NotebookNode, name: object) -> None:
@@ -177,7 +144,7 @@ def _refuse_leaks(solution: NotebookNode, released: NotebookNode, name: object) 
     """Search the student's version for every telling line of the solutions and hidden tests."""
     shown = list(_texts(released))
     for number, cell in enumerate(solution.cells, 1):
-        known, told = facts(cell), lines(cell, place(number, cell, name))
+        known, told = facts(cell), lines(cell.source, place(number, cell, name))
         # The author's own stub may share lines with the solution: a repair changes only some.
         given = {_plain(line.text.replace("#", "", 1)) for line in told if line.region == "STUB"}
         for line in told:
