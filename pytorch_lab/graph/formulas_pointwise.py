@@ -1,0 +1,170 @@
+"""The formulas of ops that treat each element by itself: arithmetic, activations, choices.
+
+Each row: what the op computes, what its node saves (in torch's names), the gradient of each input.
+`formulas.py` explains the notation.
+"""
+
+Row = tuple[str, str, dict[str, str]]
+
+
+def row(says: str, needs: str = "", **gradients: str) -> Row:
+    """One entry of a table.
+
+    Example:
+        >>> row("y = −x", x="−dL/dy")
+        ('y = −x', '', {'x': '−dL/dy'})
+    """
+    return says, needs, gradients
+
+
+_NOTHING = "0 · dL/dy; the op is flat between its steps"
+
+# fmt: off
+TABLE: dict[str, Row] = {
+    # arithmetic
+    "Add": row("y = a + α · b", a="dL/dy", b="α · dL/dy"),
+    "Sub": row("y = a − α · b", a="dL/dy", b="−α · dL/dy"),
+    "Rsub": row("y = b − α · a", a="−α · dL/dy", b="dL/dy"),
+    "Mul": row("y = a · b", "self other", a="dL/dy · b", b="dL/dy · a"),
+    "Mul:1": row("y = a · c; c is a number", a="dL/dy · c"),
+    "Div": row("y = a / b", "self other", a="dL/dy / b", b="−dL/dy · a / b²"),
+    "Div:1": row("y = a / c; c is a number", a="dL/dy / c"),
+    "Div:2": row("y = round(a / b); floor or trunc", "self other", a=_NOTHING, b=_NOTHING),
+    "Div:3": row("y = round(a / c); floor or trunc", a=_NOTHING),
+    "Neg": row("y = −x", x="−dL/dy"),
+    "Reciprocal": row("y = 1 / x", "result", x="−dL/dy · y²"),
+    "Pow": row("y = x^n; n is a number", "self", x="dL/dy · n · x^(n − 1)"),
+    "Pow:1": row("y = x^n", "self exponent result",
+                 x="dL/dy · n · x^(n − 1)", n="dL/dy · y · ln(x)"),
+    "Pow:2": row("y = c^n; c is a number", "exponent result", n="dL/dy · y · ln(c)"),
+    "Sqrt": row("y = √(x)", "result", x="dL/dy / (2 · y)"),
+    "Rsqrt": row("y = 1 / √(x)", "result", x="−½ · dL/dy · y³"),
+    "Addcmul": row("y = x + c · a · b", "tensor1 tensor2",
+                   x="dL/dy", a="c · dL/dy · b", b="c · dL/dy · a"),
+    "Addcdiv": row("y = x + c · a / b", "tensor1 tensor2",
+                   x="dL/dy", a="c · dL/dy / b", b="−c · dL/dy · a / b²"),
+    "Lerp": row("y = a + w · (b − a); w is a number", a="(1 − w) · dL/dy", b="w · dL/dy"),
+    "Lerp:1": row("y = a + w · (b − a)", "self end weight",
+                  a="(1 − w) · dL/dy", b="w · dL/dy", w="(b − a) · dL/dy"),
+    "Hypot": row("y = √(a² + b²)", "self other result", a="dL/dy · a / y", b="dL/dy · b / y"),
+    "Atan2": row("y = atan2(a, b)", "self other",
+                 a="dL/dy · b / (a² + b²)", b="−dL/dy · a / (a² + b²)"),
+    "Fmod": row("y = a − b · trunc(a / b); b is a number", a="dL/dy"),
+    "Fmod:1": row("y = a − b · trunc(a / b)", "self other", a="dL/dy", b="−dL/dy · trunc(a / b)"),
+    "Remainder": row("y = a − b · floor(a / b); b is a number", a="dL/dy"),
+    "Remainder:1": row("y = a − b · floor(a / b)", "self other",
+                       a="dL/dy", b="−dL/dy · floor(a / b)"),
+    "Deg2Rad": row("y = x · π / 180", x="dL/dy · π / 180"),
+    "Rad2Deg": row("y = x · 180 / π", x="dL/dy · 180 / π"),
+
+    # exponentials, logarithms, angles
+    "Exp": row("y = exp(x)", "result", x="dL/dy · y"),
+    "Exp2": row("y = 2^x", "result", x="dL/dy · y · ln(2)"),
+    "Expm1": row("y = exp(x) − 1", "result", x="dL/dy · (y + 1)"),
+    "Log": row("y = ln(x)", "self", x="dL/dy / x"),
+    "Log2": row("y = ln(x) / ln(2)", "self", x="dL/dy / (x · ln(2))"),
+    "Log10": row("y = ln(x) / ln(10)", "self", x="dL/dy / (x · ln(10))"),
+    "Log1P": row("y = ln(1 + x)", "self", x="dL/dy / (1 + x)"),
+    "Logaddexp": row("y = ln(exp(a) + exp(b))", "self other",
+                     a="dL/dy · σ(a − b)", b="dL/dy · σ(b − a)"),
+    "Logit": row("y = ln(x / (1 − x))", "self", x="dL/dy / (x · (1 − x))"),
+    "Xlogy": row("y = a · ln(b)", "self other", a="dL/dy · ln(b)", b="dL/dy · a / b"),
+    "Xlogy:1": row("y = a · ln(b); a is a number", "other", b="dL/dy · a / b"),
+    "Xlogy:2": row("y = a · ln(b); b is a number", "self", a="dL/dy · ln(b)"),
+    "Sin": row("y = sin(x)", "self", x="dL/dy · cos(x)"),
+    "Cos": row("y = cos(x)", "self", x="−dL/dy · sin(x)"),
+    "Tan": row("y = sin(x) / cos(x)", "result", x="dL/dy · (1 + y²)"),
+    "Asin": row("y = asin(x)", "self", x="dL/dy / √(1 − x²)"),
+    "Acos": row("y = acos(x)", "self", x="−dL/dy / √(1 − x²)"),
+    "Atan": row("y = atan(x)", "self", x="dL/dy / (1 + x²)"),
+    "Sinh": row("y = (exp(x) − exp(−x)) / 2", "self", x="dL/dy · cosh(x)"),
+    "Cosh": row("y = (exp(x) + exp(−x)) / 2", "self", x="dL/dy · sinh(x)"),
+    "Asinh": row("y = ln(x + √(x² + 1))", "self", x="dL/dy / √(x² + 1)"),
+    "Acosh": row("y = ln(x + √(x² − 1))", "self", x="dL/dy / √(x² − 1)"),
+    "Atanh": row("y = ½ · ln((1 + x) / (1 − x))", "self", x="dL/dy / (1 − x²)"),
+    "Erf": row("y = erf(x)", "self", x="dL/dy · 2 / √(π) · exp(−x²)"),
+    "Erfc": row("y = 1 − erf(x)", "self", x="−dL/dy · 2 / √(π) · exp(−x²)"),
+    "Erfinv": row("y = erfinv(x); erf(y) = x", "self", x="dL/dy · ½ · √(π) · exp(erfinv(x)²)"),
+    "Lgamma": row("y = lgamma(x); ln of the gamma function", "self", x="dL/dy · digamma(x)"),
+    "Digamma": row("y = digamma(x)", "self", x="dL/dy · trigamma(x)"),
+
+    # activations
+    "Relu": row("y = x · [x > 0]", "result", x="dL/dy · [y > 0]"),
+    "LeakyRelu": row("y = x · [x > 0] + α · x · [x ≤ 0]", "self",
+                     x="dL/dy · ([x > 0] + α · [x ≤ 0])"),
+    "LeakyRelu:1": row("y = x · [x > 0] + α · x · [x ≤ 0]; in place", "result",
+                       x="dL/dy · ([y > 0] + α · [y ≤ 0])"),
+    "PreluKernel": row("y = x · [x > 0] + w · x · [x ≤ 0]", "self weight",
+                       x="dL/dy · ([x > 0] + w · [x ≤ 0])", w="dL/dy · x · [x ≤ 0]"),
+    "Elu": row("y = s · (x · [x > 0] + α · (exp(x) − 1) · [x ≤ 0]); s is 1 but for SELU", "self",
+               x="dL/dy · s · ([x > 0] + α · exp(x) · [x ≤ 0])"),
+    "Elu:1": row("y = s · (x · [x > 0] + α · (exp(x) − 1) · [x ≤ 0]); in place", "result",
+                 x="dL/dy · (s · [y > 0] + (y + s · α) · [y ≤ 0])"),
+    "Celu": row("y = x · [x > 0] + α · (exp(x / α) − 1) · [x ≤ 0]", "self",
+                x="dL/dy · ([x > 0] + exp(x / α) · [x ≤ 0])"),
+    "Celu:1": row("y = x · [x > 0] + α · (exp(x / α) − 1) · [x ≤ 0]; in place", "result",
+                  x="dL/dy · ([y > 0] + (y / α + 1) · [y ≤ 0])"),
+    "Sigmoid": row("y = 1 / (1 + exp(−x))", "result", x="dL/dy · y · (1 − y)"),
+    "LogSigmoid": row("y = −ln(1 + exp(−x))", "self buffer", x="dL/dy · σ(−x); σ is the sigmoid"),
+    "Tanh": row("y = tanh(x)", "result", x="dL/dy · (1 − y²)"),
+    "Gelu": row("y = x · Φ(x); Φ(x) is the share of a normal distribution below x", "self",
+                x="dL/dy · (Φ(x) + x · φ(x)); φ(x) is the bell curve, the slope of Φ"),
+    "Silu": row("y = x · σ(x); σ is the sigmoid", "self",
+                x="dL/dy · σ(x) · (1 + x · (1 − σ(x)))"),
+    "Mish": row("y = x · t; t = tanh(ln(1 + exp(x)))", "self",
+                x="dL/dy · (t + x · σ(x) · (1 − t²)); σ is the sigmoid"),
+    "Softplus": row("y = ln(1 + exp(β · x)) / β", "self", x="dL/dy · σ(β · x); σ is the sigmoid"),
+    "Hardtanh": row("y = min(max(x, l), u); l and u are the bounds, 0 and 6 for ReLU6", "self",
+                    x="dL/dy · [x > l] · [x < u]"),
+    "Hardsigmoid": row("y = min(max(x / 6 + ½, 0), 1)", "self", x="dL/dy / 6 · [|x| < 3]"),
+    "Hardswish": row("y = x · min(max(x + 3, 0), 6) / 6", "self",
+                     x="dL/dy · ([x ≥ 3] + (x / 3 + ½) · [|x| < 3])"),
+    "Hardshrink": row("y = x · [|x| > λ]", "self", x="dL/dy · [|x| > λ]"),
+    "Softshrink": row("y = (x − λ · sign(x)) · [|x| > λ]", "self", x="dL/dy · [|x| > λ]"),
+    "Threshold": row("y = x · [x > t] + v · [x ≤ t]", "self", x="dL/dy · [x > t]"),
+    "Glu": row("y = a · σ(b); a and b are the halves of x, σ is the sigmoid", "self",
+               x="cat(dL/dy · σ(b), dL/dy · a · σ(b) · (1 − σ(b)))"),
+
+    # choices and steps
+    "Abs": row("y = |x|", "self", x="dL/dy · sign(x)"),
+    "Sign": row("y = sign(x)", x=_NOTHING),
+    "Sgn": row("y = sign(x)", "self result", x="0 · dL/dy; for complex x it turns the phase"),
+    "Floor": row("y = floor(x)", x=_NOTHING),
+    "Ceil": row("y = ceil(x)", x=_NOTHING),
+    "Round": row("y = round(x)", x=_NOTHING),
+    "Trunc": row("y = trunc(x)", x=_NOTHING),
+    "Frac": row("y = x − trunc(x)", x="dL/dy"),
+    "Clamp": row("y = min(max(x, l), u)", "self min max",
+                 x="dL/dy · [x ≥ l] · [x ≤ u]",
+                 l="dL/dy · [x < l] · [l < u]", u="dL/dy · ([x > u] + [u < l] · [x ≤ u])"),
+    "Clamp:1": row("y = min(max(x, l), u); l and u are numbers", "self",
+                   x="dL/dy · [x ≥ l] · [x ≤ u]"),
+    "ClampMin": row("y = max(x, l); l is a number", "self", x="dL/dy · [x ≥ l]"),
+    "ClampMin:1": row("y = max(x, l)", "self min", x="dL/dy · [x ≥ l]", l="dL/dy · [x < l]"),
+    "ClampMax": row("y = min(x, u); u is a number", "self", x="dL/dy · [x ≤ u]"),
+    "ClampMax:1": row("y = min(x, u)", "self max", x="dL/dy · [x ≤ u]", u="dL/dy · [x > u]"),
+    "Maximum": row("y = max(a, b)", "self other",
+                   a="dL/dy · ([a > b] + ½ · [a = b])", b="dL/dy · ([b > a] + ½ · [a = b])"),
+    "Minimum": row("y = min(a, b)", "self other",
+                   a="dL/dy · ([a < b] + ½ · [a = b])", b="dL/dy · ([b < a] + ½ · [a = b])"),
+    "Where": row("y = a · [c] + b · [not c]; c is the condition", "condition",
+                 a="dL/dy · [c]", b="dL/dy · [not c]"),
+    "MaskedFill": row("y = x · [not m] + v · [m]; m is the mask", "mask",
+                      x="dL/dy · [not m]", v="Σ(dL/dy · [m])"),
+    "NanToNum": row("y = nan_to_num(x); NaN and infinities replaced", "self",
+                    x="dL/dy · [|x| < ∞]"),
+    "Fill": row("y = v everywhere", x="0 · dL/dy; its old values are gone", v="Σ(dL/dy)"),
+    "Zero": row("y = 0 everywhere", x="0 · dL/dy; its old values are gone"),
+    "NativeDropout": row("y = x · m / (1 − p); m is 1 where an element is kept, else 0", "result1",
+                         x="dL/dy · m / (1 − p); the same m as in the forward"),
+
+    # copies that change nothing but the type, the place, the storage
+    "Clone": row("y = x; in memory of its own", x="dL/dy"),
+    "Alias": row("y = x; the same memory", x="dL/dy"),
+    "ToCopy": row("y = x; in another dtype or on another device",
+                  x="dL/dy; in the dtype and on the device of x"),
+    "CopyBackwards": row("y = x; copied into a tensor that was there", x="dL/dy"),
+    "Conj": row("y = conj(x)", x="conj(dL/dy)"),
+    "AccumulateGrad": row("x is a leaf: its gradient is kept",
+                          x="dL/dy; x.grad becomes x.grad + dL/dx"),
+}
