@@ -11,7 +11,8 @@ What is private in torch is read in this file alone: `_input_metadata`, `_raw_sa
 `_sequence_nr`. Where a release of torch lacks one, its part of the record is empty.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -19,8 +20,10 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.record import Node, Saved, Shape
+from pytorch_lab.graph.tensors import size_of
 
 Namer = Callable[[torch.Tensor], Any]
+Attributes = tuple[tuple[str, str], ...]
 
 _LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
 _SAVED = "_raw_saved_"
@@ -83,7 +86,7 @@ class Live:
 
     def _follow(self, start: int) -> None:
         """A stack and no recursion: Python's own stack ends at about a thousand calls."""
-        place, nodes = self.place, self.nodes
+        place, nodes, meet = self.place, self.nodes, self._meet
         stack = [start]
         while stack:
             here = stack.pop()
@@ -95,12 +98,13 @@ class Live:
                 there = place.get(node)
                 if there is None:
                     there = len(nodes)
-                    self._meet(node)
+                    meet(node)
                     stack.append(there)
                 targets.append(there)
                 inputs.append(number)
-            self.next[here] = tuple(targets)
-            self.next_inputs[here] = tuple(inputs)
+            if targets:
+                self.next[here] = tuple(targets)
+                self.next_inputs[here] = tuple(inputs)
 
 
 def edge_of(root: Any) -> tuple[Any, int] | None:
@@ -146,8 +150,8 @@ def walk(roots: Iterable[Any]) -> Live:
     return live
 
 
-def nothing(tensor: torch.Tensor) -> None:
-    """What is known of a tensor when nobody was asked."""
+def nothing(*_: Any) -> None:
+    """What is known when nobody was asked."""
 
 
 def freeze(
@@ -156,34 +160,36 @@ def freeze(
     names: Namer = nothing,
     storages: Namer = nothing,
     values: Namer = nothing,
-    op_of_node: Callable[[int], int | None] = lambda place: None,
+    op_of_node: Callable[[int, int], int | None] = nothing,
     places: Iterable[int] | None = None,
 ) -> tuple[Node, ...]:
     """Records of live nodes, which keep nothing of torch.
-
-    The version of a saved tensor is the one it has now: freeze right after the op, before somebody
-    writes to it.
 
     Args:
         live: the graph.
         names: gives the name of a leaf tensor, or None.
         storages: gives the number of a tensor's storage, or None.
         values: gives the place of a tensor among the values recorded, or None.
-        op_of_node: gives the op that made the node at a place.
+        op_of_node: gives the op that made a node, from its place and its sequence number.
         places: which nodes; all of them if None.
 
     Example:
         >>> import torch
         >>> x = torch.ones(3, requires_grad=True)
         >>> nodes = freeze(walk([x.exp().sum()]), names=lambda leaf: "x")
-        >>> [(node.name, node.shapes, node.parameter) for node in nodes]
-        [('SumBackward0', ((),), None), ('ExpBackward0', ((3,),), None), ('AccumulateGrad', ((3,),), 'x')]
-        >>> nodes[1].saved
-        (Saved(name='result', shape=(3,), dtype='float32', bytes=12, storage=None, version=0, value=None),)
+        >>> for node in nodes:
+        ...     print(node.name, node.shapes, node.parameter)
+        SumBackward0 ((),) None
+        ExpBackward0 ((3,),) None
+        AccumulateGrad ((3,),) x
+        >>> kept = nodes[1].saved[0]
+        >>> kept.name, kept.shape, kept.dtype, kept.bytes, kept.version
+        ('result', (3,), 'float32', 12, 0)
     """
     freezer = _Freezer(names, storages, values)
+    node_of = freezer.node
     chosen = range(len(live)) if places is None else places
-    return tuple(freezer.node(live, place, op_of_node(place)) for place in chosen)
+    return tuple([node_of(live, place, op_of_node) for place in chosen])
 
 
 class _Freezer:
@@ -195,50 +201,65 @@ class _Freezer:
         self.values = values
         self.shapes: dict[Shape, Shape] = {}
 
-    def node(self, live: Live, place: int, op: int | None) -> Node:
+    def node(self, live: Live, place: int, op_of: Callable[[int, int], int | None]) -> Node:
+        """The record of one node; this and what it calls runs for each of tens of thousands."""
         node = live.nodes[place]
-        name, kind, _ = about_type(node)
+        name, kind, attributes = _types.get(type(node)) or about_type(node)
         metadata = getattr(node, "_input_metadata", ())
-        leaf = kind == "accumulate"
-        return Node(
-            index=place,
-            name=name,
-            kind=kind,
-            next=live.next[place],
-            next_inputs=live.next_inputs[place],
-            shapes=tuple(map(self._shape_of, metadata)),
-            dtype=spell(metadata[0].dtype) if metadata else "",
-            device=spell(metadata[0].device) if metadata else "",
-            saved=() if leaf else self._saved(node),
-            freed=None,
-            parameter=(self.names(node.variable) or "") if leaf else None,
-            op=op,
-            sequence=sequence_of(node),
-            grads=(),
-            hooks=hooks_of(node.variable) if leaf else 0,
-        )
+        shapes = self.shapes
+        dtype = device = ""
+        received: list[Shape] = []
+        for one in metadata:
+            shape = () if one.is_nested_tensor else tuple(one.shape)
+            received.append(shapes.setdefault(shape, shape))
+        if metadata:
+            dtype, device = metadata[0].dtype, metadata[0].device
+            dtype, device = (
+                _spelled.get(dtype) or spell(dtype),
+                _spelled.get(device) or spell(device),
+            )
+        sequence = sequence_of(node)
+        parameter, hooks = None, 0
+        if kind == "accumulate":
+            parameter, hooks = self.names(node.variable) or "", hooks_of(node.variable)
+        fields = (place, name, kind, live.next[place], live.next_inputs[place], tuple(received))
+        owner = op_of(place, sequence)  # first: `values` may look among this op's tensors
+        saved = self._saved(node, attributes) if attributes else ()
+        rest = (dtype, device, saved, None, parameter, owner, sequence, (), hooks)
+        return _make(Node, fields + rest)
 
-    def _shape_of(self, metadata: Any) -> Shape:
-        shape = tuple(metadata.shape)
-        return self.shapes.setdefault(shape, shape)
+    def _saved(self, node: Any, attributes: Attributes) -> tuple[Saved, ...]:
+        found = []
+        for attribute, name in attributes:
+            try:
+                kept = getattr(node, attribute)
+            except RuntimeError:  # a list of tensors that is freed
+                continue
+            if type(kept) is tuple:
+                found += [self._save(node, f"{name}[{at}]", one) for at, one in enumerate(kept)]
+            else:
+                found.append(self._save(node, name, kept))
+        return tuple([saved for saved in found if saved])
 
-    def _saved(self, node: Any) -> tuple[Saved, ...]:
-        return tuple(self._save(name, tensor) for name, tensor in saved_of(node))
-
-    def _save(self, name: str, tensor: torch.Tensor) -> Saved:
-        shape = tuple(tensor.shape)
-        return Saved(
+    def _save(self, node: Any, name: str, kept: Any) -> Saved | None:
+        tensor = kept.data
+        if tensor is None or not isinstance(tensor, torch.Tensor):  # a hook put it there
+            return None
+        shape, dtype = tuple(tensor.shape), tensor.dtype
+        fields = (
             name,
             self.shapes.setdefault(shape, shape),
-            spell(tensor.dtype),
-            tensor.numel() * tensor.element_size(),
+            _spelled.get(dtype) or spell(dtype),
+            size_of(tensor),
             self.storages(tensor),
-            None if tensor.is_inference() else tensor._version,
+            tensor._version and _version_saved(node, name, kept),
             self.values(tensor),
         )
+        return _make(Saved, fields)
 
 
-_types: dict[type, tuple[str, str, tuple[tuple[str, str], ...]]] = {}
+_make = tuple.__new__  # half the time of calling the named tuple
+_types: dict[type, tuple[str, str, Attributes]] = {}
 _spelled: dict[Any, str] = {}
 
 
@@ -250,7 +271,7 @@ def spell(thing: torch.dtype | torch.device) -> str:
     return text
 
 
-def about_type(node: Any) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+def about_type(node: Any) -> tuple[str, str, Attributes]:
     """The name and the kind of a node, and which attributes hold what it saved.
 
     Example:
@@ -283,36 +304,71 @@ def _kind_of(node: Any, name: str) -> str:
     return "compiled" if name == "CompiledFunctionBackward" else "function"
 
 
-def saved_of(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """What a node keeps for backward, without unpacking and without a check of versions.
+def saved_tensors(node: Any) -> list[tuple[str, torch.Tensor]]:
+    """What a node keeps for backward, by name; not unpacked, and not checked for changes.
 
     What a saved-tensor hook put in a tensor's place is left out unless it is a tensor.
+
+    Example:
+        >>> import torch
+        >>> saved_tensors(torch.ones(2, requires_grad=True).square().grad_fn)
+        [('self', tensor([1., 1.], requires_grad=True))]
     """
+    found: list[tuple[str, Any]] = []
     for attribute, name in about_type(node)[2]:
         try:
-            saved = getattr(node, attribute)
+            kept = getattr(node, attribute)
         except RuntimeError:  # a list of tensors that is freed
             continue
-        if not isinstance(saved, (tuple, list)):
-            if isinstance(saved.data, torch.Tensor):
-                yield name, saved.data
+        if type(kept) is tuple:
+            found += [(f"{name}[{number}]", one.data) for number, one in enumerate(kept)]
+        else:
+            found.append((name, kept.data))
+    return [(name, data) for name, data in found if isinstance(data, torch.Tensor)]
+
+
+def _version_saved(node: Any, name: str, kept: Any) -> int:
+    """The version that a tensor had when it was saved; torch tells it where it is another now."""
+    try:
+        kept.unpack() if "[" in name else getattr(node, f"_saved_{name}")
+    except RuntimeError as error:
+        expected = re.search(r"expected version (\d+)", str(error))
+        if expected:
+            return int(expected[1])
+    return kept.data._version
+
+
+def is_freed(node: Any) -> bool:
+    """Whether nothing is left of what the node saved, be it that it never saved anything.
+
+    Example:
+        >>> import torch
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> is_freed(y.grad_fn)
+        False
+        >>> y.sum().backward()
+        >>> is_freed(y.grad_fn)
+        True
+    """
+    for attribute, _ in (_types.get(type(node)) or about_type(node))[2]:
+        try:
+            kept = getattr(node, attribute)
+        except RuntimeError:  # a list of tensors that is freed
             continue
-        for number, item in enumerate(saved):
-            if isinstance(item.data, torch.Tensor):
-                yield f"{name}[{number}]", item.data
-
-
-def is_freed(node: Any) -> bool | None:
-    """Whether what the node saved is gone; None if it never saves anything."""
-    attributes = about_type(node)[2]
-    if not attributes:
-        return None
-    return next(saved_of(node), None) is None
+        if type(kept) is tuple:
+            if kept:
+                return False
+        elif kept.data is not None:
+            return False
+    return True
 
 
 def sequence_of(node: Any) -> int:
     """Torch's count of nodes when this one was made; -1 for AccumulateGrad."""
-    number = node._sequence_nr() if hasattr(node, "_sequence_nr") else -1
+    try:
+        number = node._sequence_nr()
+    except AttributeError:
+        return -1
     return -1 if number == _LEAF_SEQUENCE else number
 
 
