@@ -24,6 +24,8 @@ _BATCH_NORM = row(
     x="(h − mean(h) − z · mean(h · z)) / s; h = w · dL/dy; in eval mode only h / s",
     w="Σ(dL/dy · z)", b="Σ(dL/dy)",
 )  # fmt: skip
+_CTC = "y = −ln of the summed probability of all paths that spell the target"
+_CTC_GRADIENT = {"x": "dL/dy · (exp(x) − share of the paths that pass here)"}
 _ROWS_NORM = "y = w · z + b; z = (x − μ) / s; s = √(var(x) + ε); μ = mean(x); "
 _SOFTMAX_ATTENTION = {
     "q": "c · D @ k; D = P · (dL/dP − Σ(P · dL/dP)); dL/dP = dL/dy @ vᵀ",
@@ -122,9 +124,9 @@ TABLE: dict[str, Row] = {
     "BinaryCrossEntropyWithLogits": row(
         "y = Σ(ln(1 + exp(x)) − t · x) / r", "self target weight pos_weight",
         x="dL/dy · (σ(x) − t) / r; σ is the sigmoid"),
-    "CtcLoss": row("y = −ln of the summed probability of all paths that spell the target",
-                   "log_probs targets result0 result1",
-                   x="dL/dy · (exp(x) − share of the paths that pass here)"),
+    "CtcLoss": row(_CTC, "log_probs targets result0 result1", **_CTC_GRADIENT),
+    "CtcLoss:1": row(_CTC, "log_probs targets input_lengths target_lengths result0 result1",
+                     **_CTC_GRADIENT),
 
     # layers
     "Convolution": row(_CONVOLVES, "input weight", **_CONVOLUTION),
