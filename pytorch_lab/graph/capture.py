@@ -20,47 +20,14 @@ from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.sites import Sites
-from pytorch_lab.graph.tensors import Known, Tensors
+from pytorch_lab.graph.tensors import Known, Tensors, version_of
 from pytorch_lab.graph.traits import Trait, trait_of
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
+_is_autocast = torch._C._is_any_autocast_enabled
 _clock = time.perf_counter_ns
-
-
-class Row:
-    """One op while recording; `freeze` makes an `Op` of it."""
-
-    __slots__ = (
-        "after",
-        "autocast",
-        "before",
-        "call",
-        "elapsed_ns",
-        "in_place",
-        "inputs",
-        "inside",
-        "kind",
-        "mode",
-        "name",
-        "outputs",
-        "place",
-    )
-
-    def __init__(self, trait: Trait, place: Any, call: int | None, inside: int | None) -> None:
-        self.name = trait.name
-        self.kind = trait.kind
-        self.place = place
-        self.call = call
-        self.inside = inside
-        self.inputs: tuple[int, ...] = ()
-        self.outputs: tuple[int, ...] = ()
-        self.before = self.after = _sequence()
-        self.mode = "grad" if _is_grad() else "inference" if _is_inference() else "no_grad"
-        self.autocast: Any = None
-        self.in_place = False
-        self.elapsed_ns = 0
 
 
 class Recorder(TorchFunctionMode):
@@ -72,7 +39,7 @@ class Recorder(TorchFunctionMode):
         self.started = _sequence()
         self.sites = Sites()
         self.tensors = Tensors(names, values, self.started)
-        self.rows: list[Row] = []
+        self.rows: list[Any] = []
         self.calls: list[list[Any]] = []  # [path, type, count, parent, first_op, end_op, training]
         self.call: int | None = None
         self.inside: int | None = None
@@ -80,12 +47,9 @@ class Recorder(TorchFunctionMode):
         self._counts: dict[int, int] = {}
         self._traits: dict[Any, Trait] = {}
         self._handles: list[Any] = []
-        self._gc = False
 
     def __enter__(self) -> "Recorder":
-        """Start recording; the collector rests, because it would look at every row again."""
-        self._gc = gc.isenabled()
-        gc.disable()
+        """Start recording."""
         self._handles = [
             register_module_forward_pre_hook(self._enter_module),
             register_module_forward_hook(self._leave_module, always_call=True),
@@ -100,8 +64,6 @@ class Recorder(TorchFunctionMode):
             handle.remove()
         while self._stack:
             self._pop()
-        if self._gc:
-            gc.enable()
 
     def _enter_module(self, module: torch.nn.Module, args: Any) -> None:
         key = id(module)
@@ -137,58 +99,71 @@ class Recorder(TorchFunctionMode):
         if trait is None:
             trait = self._traits[func] = trait_of(func)
         if not trait.kind:
-            return func(*args, **(kwargs or {}))
+            return func(*args, **kwargs) if kwargs else func(*args)
         place = self.sites.here(sys._getframe(1))
-        row = Row(trait, place, self.call, self.inside)
         tensors: list[torch.Tensor] = []
-        _collect(args, tensors)
+        inputs: list[Known] = []
+        self.tensors.read(args, tensors, inputs)
         if kwargs:
-            _collect(kwargs.values(), tensors)
-        met = self.tensors.met
-        inputs = [met(tensor) for tensor in tensors]
-        row.inputs = tuple([known.place for known in inputs])
-        self.rows.append(row)
-        index = len(self.rows) - 1
+            self.tensors.read(kwargs.values(), tensors, inputs)
+        before = _sequence()
         start = _clock()
-        out = func(*args, **(kwargs or {}))
-        row.elapsed_ns = _clock() - start
-        row.after = _sequence()
-        self._leave_op(row, index, out, tensors, inputs)
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        except BaseException:
+            self._note(trait, place, inputs, (), before, start, False)
+            raise
+        self._leave(trait, place, tensors, inputs, before, start, out, kwargs)
         return out
 
-    def _leave_op(
-        self, row: Row, index: int, out: Any, tensors: list[torch.Tensor], inputs: list[Known]
-    ) -> None:
-        written = [
-            known
-            for tensor, known in zip(tensors, inputs, strict=True)
-            if known.version is not None and tensor._version != known.version
-        ]
-        for known in written:
-            self.tensors.writer[known.storage] = index
-        results: list[torch.Tensor] = []
-        _collect((out,), results)
-        if not results and written:  # x[0] = 1, optimizers
-            results = [t for t, known in zip(tensors, inputs, strict=True) if known in written]
-            row.in_place = True
-        elif results and any(results[0] is tensor for tensor in tensors):
-            row.in_place = bool(written)
-        if not results and row.kind == "op":
-            if index == len(self.rows) - 1:
-                self.rows.pop()
-            return
+    def _leave(self, trait, place, tensors, inputs, before, start, out, kwargs) -> None:
+        op = len(self.rows)
+        written = False
+        if trait.may_write or (kwargs and "out" in kwargs):
+            written = self._written(tensors, inputs, op)
         made = self.tensors.made
-        row.outputs = tuple([made(result, index, inputs).place for result in results])
+        if type(out) is torch.Tensor:
+            outputs = (made(out, op, inputs)[3],)
+            first = out
+        else:
+            results: list[torch.Tensor] = []
+            _collect((out,), results)
+            if not results and written:
+                results = [t for t, known in zip(tensors, inputs) if known[1] != version_of(t)]
+            outputs = tuple([made(result, op, inputs)[3] for result in results])
+            first = results[0] if results else None
+        if not outputs and trait.kind == "op":
+            return
+        in_place = written and any(first is tensor for tensor in tensors)
+        self._note(trait, place, inputs, outputs, before, start, in_place)
+
+    def _written(self, tensors, inputs, op) -> bool:
+        found = False
+        for tensor, known in zip(tensors, inputs):
+            if known[1] is not None and tensor._version != known[1]:
+                self.tensors.writer[known[4]] = op
+                found = True
+        return found
+
+    def _note(self, trait, place, inputs, outputs, before, start, in_place) -> None:
+        mode = "grad" if _is_grad() else "inference" if _is_inference() else "no_grad"
+        autocast = None
+        if _is_autocast():
+            autocast = "bfloat16"
+        self.rows.append((
+            trait.name, trait.kind, place, self.call, tuple([known[3] for known in inputs]),
+            outputs, before, _sequence(), in_place, mode, autocast, self.inside, _clock() - start,
+        ))
 
 
-def _collect(values: Any, found: list[torch.Tensor], depth: int = 3) -> None:
+def _collect(values: Any, found: list[torch.Tensor]) -> None:
     for value in values:
         if isinstance(value, torch.Tensor):
             found.append(value)
-        elif depth and isinstance(value, list | tuple):
-            _collect(value, found, depth - 1)
-        elif depth and isinstance(value, dict):
-            _collect(value.values(), found, depth - 1)
+        elif isinstance(value, list | tuple):
+            _collect(value, found)
+        elif isinstance(value, dict):
+            _collect(value.values(), found)
 
 
 def record(
@@ -200,6 +175,16 @@ def record(
     **kwargs: Any,
 ) -> Any:
     """Run `fn` once and record every tensor operation, in order."""
+    collects = gc.isenabled()
+    gc.disable()  # it would look at every row again and again
+    try:
+        return _record(fn, args, kwargs, backward, values)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _record(fn, args, kwargs, backward, values):
     from pytorch_lab.graph import freeze
     from pytorch_lab.graph.naming import function_name, names_for, results_of
 

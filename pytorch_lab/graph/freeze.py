@@ -5,153 +5,112 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.capture import Recorder, Row
-from pytorch_lab.graph.record import Call, Node, Op, Saved, Value
+from pytorch_lab.graph.autograd import freeze as freeze_nodes
+from pytorch_lab.graph.autograd import walk
+from pytorch_lab.graph.capture import Recorder
+from pytorch_lab.graph.record import Call, Op
 from pytorch_lab.graph.recorded import GraphRecord
 
-_LEAF = 2**63
 
 
-def freeze(
-    recorder: Recorder, function: str, results: list[torch.Tensor], error: str | None
-) -> Any:
+def freeze(recorder: Recorder, function: str, results: list[torch.Tensor], error: str | None) -> Any:
     """The record of one recording."""
     tensors = recorder.tensors
-    outputs = tuple(tensors.met(t).place for t in results)
-    roots = [t.grad_fn for t in results if t.grad_fn is not None]
-    alive = walk([*roots, *(g for g in tensors.grad_fns if not isinstance(g, torch.Tensor) and g)])
-    place_of = {node: i for i, node in enumerate(alive)}
-    leaf_of = {id(n.variable): i for n, i in place_of.items() if hasattr(n, "variable")}
-    owner, starts, ends = owners(recorder.rows)
-    nodes = tuple(_node(i, n, place_of, recorder, starts, ends, owner) for i, n in enumerate(alive))
+    outputs = tuple([tensors.met(t)[3] for t in results])
+    live = walk(results)
+    roots = tuple(dict.fromkeys(place for place, _ in live.roots))
+    place_of = live.place
+    for origin in tensors.origins:
+        if origin is not None and type(origin) is not int and origin not in place_of:
+            live.add(origin)
+    owner = _Owners(recorder, live)
+    nodes = freeze_nodes(live, names=owner.name, storages=owner.storage, values=owner.value, op_of_node=owner.op_of)
+    leaf_of = {id(live.nodes[n.index].variable): n.index for n in nodes if n.kind == "accumulate"}
     node_of = [
-        leaf_of.get(id(g)) if isinstance(g, torch.Tensor) else place_of.get(g)
-        for g in tensors.grad_fns
+        leaf_of.get(origin) if type(origin) is int else place_of.get(origin)
+        for origin in tensors.origins
     ]
-    values = tuple(Value(i, *row[:13], node_of[i], *row[13:]) for i, row in enumerate(tensors.rows))
+    values = tensors.values(node_of)
+    calls = tuple([Call(i, *call) for i, call in enumerate(recorder.calls)])
+    return GraphRecord(
+        function=function, ops=_ops(recorder, nodes, node_of), values=values, nodes=nodes, calls=calls, outputs=outputs,
+        roots=roots,
+        modules=tuple(dict.fromkeys(call.path for call in calls)),
+        error=error, storage_bytes=tuple(tensors.storage_bytes),
+    )
+
+
+class _Owners:
+    """Which op made a node: each op knows torch's count of nodes before and after it."""
+
+    def __init__(self, recorder, live) -> None:
+        self.recorder = recorder
+        self.nodes = live.nodes
+        rows = recorder.rows
+        self.order = [i for i, row in enumerate(rows) if row[7] > row[6]]
+        self.before = [rows[i][6] for i in self.order]
+        self.after = [rows[i][7] for i in self.order]
+        self.addresses = recorder.tensors.addresses
+        self.names = recorder.names.tensors
+        self.op = None
+
+    def op_of(self, place: int, sequence: int) -> int | None:
+        self.op = None
+        at = bisect_right(self.before, sequence) - 1
+        if at >= 0 and sequence < self.after[at]:
+            self.op = self.order[at]
+        return self.op
+
+    def name(self, leaf) -> str:
+        return self.names.get(id(leaf), ("", ""))[1]
+
+    def storage(self, tensor) -> int | None:
+        try:
+            self.number = self.addresses.get(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):
+            self.number = None
+        return self.number
+
+    def value(self, tensor) -> int | None:
+        if self.op is None or self.number is None:
+            return None
+        row = self.recorder.rows[self.op]
+        values = self.recorder.tensors.rows
+        shape = tensor.shape
+        for place in (*row[5], *row[4]):
+            if values[place][6] == self.number and values[place][2][0] == shape:
+                return place
+        return None
+
+
+def _ops(recorder, nodes, node_of):
     owned: dict[int, list[int]] = {}
     for node in nodes:
         if node.op is not None:
             owned.setdefault(node.op, []).append(node.index)
-    ops = tuple(
-        _op(i, row, recorder, owned.get(i, ()), values, nodes)
-        for i, row in enumerate(recorder.rows)
-    )
-    calls = tuple(Call(i, *call) for i, call in enumerate(recorder.calls))
-    return GraphRecord(
-        function=function,
-        ops=ops,
-        values=values,
-        nodes=nodes,
-        calls=calls,
-        outputs=outputs,
-        roots=tuple(dict.fromkeys(place_of[r] for r in roots)),
-        modules=tuple(dict.fromkeys(call.path for call in calls)),
-        error=error,
-        storage_bytes=tuple(tensors.storage_bytes),
-    )
-
-
-def walk(roots: list[Any]) -> list[Any]:
-    """All nodes reached from some, each once, without recursion."""
-    seen = dict.fromkeys(roots)
-    stack = list(roots)
-    while stack:
-        for node, _ in stack.pop().next_functions:
-            if node is not None and node not in seen:
-                seen[node] = None
-                stack.append(node)
-    return list(seen)
-
-
-def owners(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
-    """Ops in the order in which their nodes are numbered, with the first number and the end."""
-    order = [i for i, row in enumerate(rows) if row.after > row.before]
-    return order, [rows[i].before for i in order], [rows[i].after for i in order]
-
-
-def _node(i, node, place_of, recorder, starts, ends, owner):
-    pairs = [(place_of[n], k) for n, k in node.next_functions if n is not None]
-    sequence = node._sequence_nr()
-    leaf = sequence > _LEAF
-    parameter = None
-    kind = "builtin"
-    op = None
-    if leaf and hasattr(node, "variable"):
-        kind = "accumulate"
-        parameter = recorder.names.tensors.get(id(node.variable), ("", ""))[1]
-        sequence = -1
-    else:
-        at = bisect_right(starts, sequence) - 1
-        if at >= 0 and sequence < ends[at]:
-            op = owner[at]
-        if not type(node).__module__.startswith("torch"):
-            kind = "builtin"
-        if isinstance(node, torch.autograd.function.BackwardCFunction):
-            kind = "function"
-    meta = node._input_metadata
-    saved = []
-    for name in dir(type(node)):
-        if name.startswith("_raw_saved_"):
-            raws = getattr(node, name)
-            for raw in raws if isinstance(raws, tuple) else (raws,):
-                t = raw.data if raw is not None else None
-                if isinstance(t, torch.Tensor):
-                    saved.append(
-                        Saved(
-                            name.removeprefix("_raw_saved_"),
-                            tuple(t.shape),
-                            str(t.dtype).removeprefix("torch."),
-                            t.nbytes,
-                            recorder.tensors.storages.get(t.untyped_storage()._cdata),
-                            t._version,
-                            None,
-                        )
-                    )
-    return Node(
-        i,
-        node.name().split("::")[-1],
-        kind,
-        tuple(p for p, _ in pairs),
-        tuple(k for _, k in pairs),
-        tuple(tuple(m.shape) for m in meta),
-        str(meta[0].dtype).removeprefix("torch.") if meta else "",
-        str(meta[0].device) if meta else "",
-        tuple(saved),
-        None,
-        parameter,
-        op,
-        sequence,
-        (),
-        0,
-    )
-
-
-def _op(i, row, recorder, owned, values, nodes):
-    call = row.call
-    first = next(
-        (
-            values[o].node
-            for o in row.outputs
-            if values[o].node is not None and not values[o].is_leaf
-        ),
-        None,
-    )
-    return Op(
-        i,
-        row.name,
-        row.kind,
-        recorder.sites.site(row.place),
-        recorder.calls[call][0] if call is not None else "",
-        call,
-        row.inputs,
-        row.outputs,
-        first,
-        tuple(owned),
-        sum(s.bytes for n in owned for s in nodes[n].saved),
-        row.in_place,
-        row.mode,
-        row.autocast,
-        row.inside,
-        row.elapsed_ns,
-    )
+    site = recorder.sites.site
+    calls = recorder.calls
+    none = ()
+    ops = []
+    leaf = {n.index for n in nodes if n.kind == "accumulate"}
+    kept: set = set()
+    for i, row in enumerate(recorder.rows):
+        name, kind, place, call, inputs, outputs, _, _, in_place, mode, autocast, inside, ns = row
+        first = None
+        for o in outputs:
+            n = node_of[o]
+            if n is not None and n not in leaf:
+                first = n
+                break
+        mine = owned.get(i)
+        size = 0
+        if mine is not None:
+            mine.sort()
+            for n in mine:
+                for s in nodes[n].saved:
+                    if s.storage is None or s.storage not in kept:
+                        size += s.bytes
+                        kept.add(s.storage)
+        ops.append(tuple.__new__(Op, (i, name, kind, site(place), "" if call is None else calls[call][0], call,
+            inputs, outputs, first, none if mine is None else tuple(mine), size, in_place, mode, autocast, inside, ns)))
+    return tuple(ops)

@@ -50,8 +50,9 @@ class Sites:
     """The places met in one recording; verdicts and decoded places are kept for its length."""
 
     def __init__(self) -> None:
-        self._readers: dict[types.CodeType, bool] = {}
-        self._decoded: dict[Place, Site] = {}
+        # By id: a code object compares, and hashes, all that it consists of
+        self._readers: dict[int, tuple[bool, types.CodeType]] = {}
+        self._decoded: dict[tuple[int, int], Site] = {}
         self._shared: dict[Site, Site] = {}
 
     def here(self, frame: types.FrameType | None) -> Place | None:
@@ -59,10 +60,10 @@ class Sites:
         readers = self._readers
         while frame is not None:
             code = frame.f_code
-            verdict = readers.get(code)
+            verdict = readers.get(id(code))
             if verdict is None:
-                verdict = readers[code] = is_readers(code.co_filename)
-            if verdict:
+                verdict = readers[id(code)] = (is_readers(code.co_filename), code)
+            if verdict[0]:
                 return code, frame.f_lasti
             frame = frame.f_back
         return None
@@ -71,10 +72,11 @@ class Sites:
         """What a place says; the same object for the same place."""
         if place is None:
             return NOWHERE
-        site = self._decoded.get(place)
+        key = (id(place[0]), place[1])
+        site = self._decoded.get(key)
         if site is None:
             site = decode(*place)
-            site = self._decoded[place] = self._shared.setdefault(site, site)
+            site = self._decoded[key] = self._shared.setdefault(site, site)
         return site
 
 

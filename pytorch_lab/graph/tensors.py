@@ -3,149 +3,187 @@
 A tensor is known by its `id`, together with a weak reference: ids are given again when a tensor
 dies. Its memory is known by the address of its storage, together with a weak count on the storage,
 which keeps the address (but not the memory) from being given again. Both are dropped at the end.
+
+This runs for every op, so it is written for speed: tuples instead of objects, one look-up for all
+that equal tensors have in common.
 """
 
 import weakref
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from pytorch_lab.graph.naming import Names
+from pytorch_lab.graph.record import Shape, Value
 from pytorch_lab.graph.stats import numbers_of, summarise
 
-KINDS = {"parameter": "parameter", "buffer": "buffer", "input": "input", "constant": "constant"}
+# What is known of a living tensor: reference, version, requires_grad, its value, its storage
+Known = tuple[Any, int | None, bool, int, int]
+Look = tuple[Shape, str, str, Shape, int]  # shape, dtype, device, stride, bytes
+
+ATOM, TENSOR, HOLDER = range(3)
+_kinds: dict[type, int] = {}
 
 
-class Known:
-    """What is known of one living tensor."""
-
-    __slots__ = ("asks", "place", "ref", "storage", "version")
-
-    def __init__(self, tensor: torch.Tensor, version: int | None, asks: bool) -> None:
-        self.ref = weakref.ref(tensor)
-        self.version = version
-        self.asks = asks
-        self.place = -1  # in `rows`
-        self.storage = -1
+def kind_of_type(kind: type) -> int:
+    """Whether an argument of this type is a tensor, may hold some, or neither."""
+    if issubclass(kind, torch.Tensor):
+        found = TENSOR
+    elif issubclass(kind, list | tuple | dict) and kind is not torch.Size:
+        found = HOLDER
+    else:
+        found = ATOM
+    if kind.__module__ in ("builtins", "torch", "torch.nn.parameter"):  # those that never die
+        _kinds[kind] = found
+    return found
 
 
 class Tensors:
-    """All values of one recording, as rows in the order of `record.Value`, without its index."""
+    """All values of one recording, as rows.
+
+    Attributes:
+        rows: `(kind, name, look, requires_grad, is_leaf, version, storage, view_of, op)`.
+        origins: of each row its `grad_fn`; the `id` of a leaf that asks for a gradient; else None.
+        figures: of each row its statistics and its numbers; empty with `values="none"`.
+        storage_bytes: of each storage.
+        writer: the last op that wrote to a storage.
+    """
 
     def __init__(self, names: Names, values: str, started: int) -> None:
         self.rows: list[tuple[Any, ...]] = []
-        self.grad_fns: list[Any] = []  # of each row: a node, a leaf that asks for a gradient, None
+        self.origins: list[Any] = []
+        self.figures: list[tuple[Any, Any]] = []
         self.storage_bytes: list[int] = []
-        self.storages: dict[int, int] = {}  # address to number
-        self.writer: dict[int, int] = {}  # storage to the last op that wrote to it
+        self.writer: dict[int, int] = {}
+        self.addresses: dict[int, int] = {}  # of a storage, to its number
         self._known: dict[int, Known] = {}
         self._weak: list[tuple[Any, Any]] = []
+        self._looks: dict[Any, Look] = {}
         self._names = names
         self._values = values
         self._started = started
-        self._shared: dict[Any, Any] = {}
+
+    def read(
+        self, arguments: Iterable[Any], tensors: list[torch.Tensor], known: list[Known]
+    ) -> None:
+        """Find the tensors among arguments, and what is known of each."""
+        table = self._known
+        for argument in arguments:
+            kind = _kinds.get(type(argument))
+            if kind is None:
+                kind = kind_of_type(type(argument))
+            if kind == TENSOR:
+                entry = table.get(id(argument))
+                if (
+                    entry is None
+                    or entry[0]() is not argument
+                    or entry[1] is None
+                    or entry[1] != argument._version
+                    or entry[2] is not argument.requires_grad
+                ):
+                    entry = self.met(argument)
+                tensors.append(argument)
+                known.append(entry)
+            elif kind == HOLDER:
+                held = argument.values() if isinstance(argument, dict) else argument
+                self.read(held, tensors, known)
 
     def met(self, tensor: torch.Tensor) -> Known:
-        """The value that a tensor is at this moment; a new row if it changed or was never seen."""
-        known = self._known.get(id(tensor))
-        if known is None or known.ref() is not tensor:
+        """The value that a tensor is now; a new row if it changed or was never seen."""
+        old = self._known.get(id(tensor))
+        if old is None or old[0]() is not tensor:
             return self._first_met(tensor)
-        version = None if known.version is None else tensor._version
-        if version != known.version or tensor.requires_grad is not known.asks:
-            old = self.rows[known.place]
-            known.version = version
-            known.asks = tensor.requires_grad
-            writer = self.writer.get(known.storage)
-            self._add(tensor, known, "result", old[1], old[11], writer)
-        return known
+        version = version_of(tensor)
+        if version == old[1] and tensor.requires_grad is old[2]:
+            return old
+        before = self.rows[old[3]]
+        return self._add(tensor, old, "result", before[1], before[7], self.writer.get(old[4]))
 
     def _first_met(self, tensor: torch.Tensor) -> Known:
         kind, name = self._names.tensors.get(id(tensor), ("constant", ""))
-        known = self._know(tensor)
         node = tensor.grad_fn
         if kind == "constant" and node is not None and node._sequence_nr() >= self._started:
             kind = "result"
-        self._add(tensor, known, kind, name, None, None)
-        return known
+        return self._add(tensor, None, kind, name, None, None)
 
     def made(self, tensor: torch.Tensor, op: int, inputs: list[Known]) -> Known:
         """A tensor that an op returned; the same value if it is an unchanged input."""
-        known = self._known.get(id(tensor))
-        if known is not None and known.ref() is tensor:
-            version = None if known.version is None else tensor._version
-            if version == known.version and tensor.requires_grad is known.asks:
-                return known
-            known.version = version
-            known.asks = tensor.requires_grad
-            self._add(tensor, known, "result", "", self.rows[known.place][11], op)
-            return known
-        known = self._know(tensor)
-        view_of = None
-        for other in inputs:
-            if other.storage == known.storage:
-                view_of = other.place
-                break
-        self._add(tensor, known, "result", "", view_of, op)
-        return known
-
-    def _know(self, tensor: torch.Tensor) -> Known:
-        version = None if tensor.is_inference() else tensor._version
-        known = self._known[id(tensor)] = Known(tensor, version, tensor.requires_grad)
-        known.storage = self._storage(tensor)
-        return known
-
-    def _storage(self, tensor: torch.Tensor) -> int:
-        try:
-            storage = tensor.untyped_storage()
-            address = storage._cdata
-        except (NotImplementedError, RuntimeError):  # sparse, inside vmap, nested
-            self.storage_bytes.append(size_of(tensor))
-            return len(self.storage_bytes) - 1
-        number = self.storages.get(address)
-        if number is None:
-            number = self.storages[address] = len(self.storage_bytes)
-            self.storage_bytes.append(storage.nbytes())
-            self._weak.append((type(storage), storage._weak_ref()))
-        return number
+        old = self._known.get(id(tensor))
+        if old is None or old[0]() is not tensor:
+            return self._add(tensor, None, "result", "", inputs, op)
+        if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
+            return old
+        return self._add(tensor, old, "result", "", self.rows[old[3]][7], op)
 
     def _add(
         self,
         tensor: torch.Tensor,
-        known: Known,
+        old: Known | None,
         kind: str,
         name: str,
-        view_of: int | None,
+        view_of: Any,  # a value, or the inputs among which it may be
         op: int | None,
-    ) -> None:
-        shared = self._shared
-        shape = tuple(tensor.shape)
-        dtype, device = tensor.dtype, tensor.device
-        try:
-            stride = tensor.stride()
-        except (RuntimeError, NotImplementedError):  # sparse
-            stride = ()
-        leaf = tensor.is_leaf
+    ) -> Known:
+        place = len(self.rows)
         node = tensor.grad_fn
-        known.place = len(self.rows)
-        self.grad_fns.append(tensor if leaf and known.asks else node)
+        asks = node is not None or tensor.requires_grad
+        version = version_of(tensor)
+        if old is None:
+            storage, is_new = self._storage(tensor)
+            if type(view_of) is list:
+                view_of = None if is_new else _sharing(view_of, storage)
+            entry = (weakref.ref(tensor), version, asks, place, storage)
+        else:
+            storage = old[4]
+            entry = (old[0], version, asks, place, storage)
+        self._known[id(tensor)] = entry
+        self.origins.append(node if node is not None else id(tensor) if asks else None)
+        look = self._look(tensor)
         self.rows.append(
-            (
-                kind,
-                name,
-                shared.get(shape) or shared.setdefault(shape, shape),
-                shared.get(dtype) or shared.setdefault(dtype, str(dtype).removeprefix("torch.")),
-                shared.get(device) or shared.setdefault(device, str(device)),
-                shared.get(stride) or shared.setdefault(stride, stride),
-                size_of(tensor),
-                known.asks,
-                leaf,
-                known.version,
-                known.storage,
-                view_of,
-                op,
-                None if self._values == "none" else summarise(tensor),
-                numbers_of(tensor) if self._values == "full" else None,
-            )
+            (kind, name, look, asks, node is None, version, storage, view_of, op)
+        )
+        if self._values != "none":
+            numbers = numbers_of(tensor) if self._values == "full" else None
+            self.figures.append((summarise(tensor), numbers))
+        return entry
+
+    def _storage(self, tensor: torch.Tensor) -> tuple[int, bool]:
+        """The number of its storage, and whether it was given now."""
+        number = len(self.storage_bytes)
+        try:
+            storage = tensor.untyped_storage()
+            address = storage._cdata
+        except (NotImplementedError, RuntimeError):  # sparse, inside vmap
+            self.storage_bytes.append(size_of(tensor))
+            return number, True
+        known = self.addresses.get(address)
+        if known is not None:
+            return known, False
+        self.addresses[address] = number
+        self.storage_bytes.append(storage.nbytes())
+        self._weak.append((type(storage), storage._weak_ref()))
+        return number, True
+
+    def _look(self, tensor: torch.Tensor) -> Look:
+        try:
+            key: Any = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+        except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
+            return (*_spelled(tensor), (), size_of(tensor))
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
+        return look
+
+    def values(self, node_of: list[int | None]) -> tuple[Value, ...]:
+        """The rows as records, given the node of each."""
+        figures = self.figures or [(None, None)] * len(self.rows)
+        new, kind = tuple.__new__, Value
+        return tuple(
+            [
+                new(kind, (i, *row[:2], *row[2], *row[3:], node, *two))
+                for i, (row, node, two) in enumerate(zip(self.rows, node_of, figures, strict=True))
+            ]
         )
 
     def release(self) -> None:
@@ -154,14 +192,30 @@ class Tensors:
             kind._free_weak_ref(weak)
         self._weak.clear()
         self._known.clear()
-        self.grad_fns.clear()
+        self.origins.clear()
+
+
+def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
+    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+
+
+def _sharing(inputs: list[Known], storage: int) -> int | None:
+    return next((known[3] for known in inputs if known[4] == storage), None)
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was written to; None for an inference tensor, which does not count."""
+    try:
+        return tensor._version
+    except RuntimeError:
+        return None
 
 
 def size_of(tensor: torch.Tensor) -> int:
     """Bytes of a tensor's elements; of a sparse one, of what it stores."""
     try:
         if tensor.layout is torch.strided:
-            return tensor.nbytes
+            return tensor.numel() * tensor.element_size()
         if tensor.layout is torch.sparse_coo:
             return tensor._values().nbytes + tensor._indices().nbytes
         return tensor.values().nbytes

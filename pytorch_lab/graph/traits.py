@@ -4,6 +4,7 @@ A function mode sees everything: additions, but also `x.shape` and `len(x)`. A g
 and is left out; an exit makes no tensor either, but the graph ends there, so it stays.
 """
 
+import types
 from typing import Any, NamedTuple
 
 
@@ -12,7 +13,7 @@ class Trait(NamedTuple):
 
     name: str
     kind: str  # see `record.KINDS`; "" is left out
-    reenter: bool  # whether what runs inside it is recorded, too
+    may_write: bool  # whether its arguments must be looked at again afterwards
 
 
 _KEPT_GETTERS = {
@@ -116,13 +117,17 @@ _PLAIN = {
 }
 
 
+_IN_PLACE = frozenset({"setitem", *(name for name in _PLAIN if name.startswith("i"))})
+_WRITERS = frozenset({"batch_norm", "instance_norm", "native_batch_norm"})
+
+
 def trait_of(func: Any) -> Trait:
     """The verdict on a function as a mode receives it.
 
     Example:
         >>> import torch
         >>> trait_of(torch.Tensor.__rsub__)
-        Trait(name='rsub', kind='op', reenter=False)
+        Trait(name='rsub', kind='op', may_write=False)
         >>> trait_of(torch.Tensor.shape.__get__).kind, trait_of(torch.Tensor.data.__get__).kind
         ('', 'detach')
     """
@@ -131,7 +136,14 @@ def trait_of(func: Any) -> Trait:
         return _property(name, getattr(getattr(func, "__self__", None), "__name__", ""))
     if name in _SKIPPED or name.startswith("_record_function"):
         return Trait(name, "", False)
-    return Trait(*_kind(name, getattr(func, "__module__", None) or ""))
+    return Trait(*_kind(name, getattr(func, "__module__", None) or ""), _may_write(func, name))
+
+
+def _may_write(func: Any, name: str) -> bool:
+    """Functions written in Python may pass `inplace=True` on."""
+    plain = name.strip("_")
+    in_place = name.endswith("_") and (not name.endswith("__") or plain in _IN_PLACE)
+    return in_place or name in _WRITERS or isinstance(func, types.FunctionType)
 
 
 def _property(access: str, name: str) -> Trait:
@@ -140,16 +152,16 @@ def _property(access: str, name: str) -> Trait:
     return Trait(name, _KEPT_GETTERS.get(name, ""), False)
 
 
-def _kind(name: str, module: str) -> tuple[str, str, bool]:
+def _kind(name: str, module: str) -> tuple[str, str]:
     if name in _EXITS:
-        return name.strip("_"), "exit", False
+        return name.strip("_"), "exit"
     if name in ("detach", "detach_"):
-        return name, "detach", False
+        return name, "detach"
     if name == "backward" or (name == "grad" and module.startswith("torch.autograd")):
-        return name, "backward", False
+        return name, "backward"
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
         name = _PLAIN.get(name, name)
     elif name.endswith("_packet"):
         name = name.removesuffix("_packet")
-    return name.split(".")[0], "op", False
+    return name.split(".")[0], "op"
