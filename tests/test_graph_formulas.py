@@ -611,7 +611,8 @@ TWINS = {
 
 # Sentences: a reader understands them, a program cannot compute them.
 WORDS = {
-    "AccumulateGrad", "AsStrided", "Cdist", "CopySlices", "CtcLoss", "CtcLoss:1", "Cumprod", "Cumsum",
+    "AccumulateGrad", "AsStrided", "Cdist", "CopySlices", "CtcLoss", "CtcLoss:1",
+    "Cumprod", "Cumsum",
     "Diagonal", "EmbeddingBag", "GridSampler2D", "Im2Col", "IndexPut", "LinalgMatrixExp",
     "LinalgPinv", "LinalgSvd", "MaskedScatter", "PixelShuffle", "ReflectionPad2D", "Scatter",
     "Unfold", "UpsampleBilinear2D", "UpsampleNearest2D", "ViewAsComplex", "ViewAsReal",
