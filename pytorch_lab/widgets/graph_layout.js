@@ -4,6 +4,7 @@
 /**
  * @typedef {object} Look what stands in a box, see `Look` in pytorch_lab/graph/scene.py
  * @property {string} kind @property {string} title @property {string} sub
+ * @property {string} shape
  * @property {string[]} chips @property {number} width @property {number} height
  * @property {string[]} marks
  */
@@ -21,8 +22,8 @@ const FAMILIES = { op: "op", function: "op", node: "node", input: "value", call:
 
 /** What `Scene.to_dict()` wrote. @returns {Scene} */
 export function unpackScene(packed) {
-  const kinds = packed.looks.map(([kind, title, sub, chips, width, height, marks]) =>
-    ({ kind, title, sub, chips, width, height, marks }));
+  const kinds = packed.looks.map(([kind, title, sub, shape, chips, width, height, marks]) =>
+    ({ kind, title, sub, shape, chips, width, height, marks }));
   const looks = packed.look.map((place) => kinds[place]);
   const ends = packed.spans.map((span, item) => item + span);
   const parents = [];
