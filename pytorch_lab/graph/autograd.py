@@ -27,6 +27,7 @@ Attributes = tuple[tuple[str, str], ...]
 
 _LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
 _SAVED = "_raw_saved_"
+PACKED = "packed"  # the dtype of what a saved-tensor hook put in a tensor's place
 
 
 class Live:
@@ -243,8 +244,8 @@ class _Freezer:
 
     def _save(self, node: Any, name: str, kept: Any) -> Saved | None:
         tensor = kept.data
-        if tensor is None or not isinstance(tensor, torch.Tensor):  # a hook put it there
-            return None
+        if not isinstance(tensor, torch.Tensor):
+            return None if tensor is None else Saved(name, (), PACKED, 0, None, None, None)
         shape, dtype = tuple(tensor.shape), tensor.dtype
         fields = (
             name,
