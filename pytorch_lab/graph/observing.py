@@ -1,0 +1,80 @@
+"""Run a function of the reader's once, recorded, and know which values some living tensors were.
+
+A record keeps nothing of torch, so it cannot say which of its values was *this* parameter. Here the
+question is asked while the recording runs.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch.overrides import _get_current_function_mode_stack
+
+from pytorch_lab.graph.capture import Recorder, record
+from pytorch_lab.graph.recorded import GraphRecord
+
+
+class Observed(functools.partial):
+    """A call of a function, with what was seen of it.
+
+    A partial, so that the recording looks through it for the names of things.
+
+    Attributes:
+        record: the recording.
+        places: for each tensor asked about, which of `record.values` it was at the start.
+        error: the exception in which the function ended, still alive.
+    """
+
+    record: GraphRecord
+    places: tuple[int, ...] = ()
+    error: Exception | None = None
+    _asked: Sequence[torch.Tensor] = ()
+    _within: AbstractContextManager[Any] = nullcontext()
+
+    def __call__(self) -> Any:
+        """What the recording calls."""
+        recorder = running_recorder()
+        if recorder is not None:
+            self.places = tuple(recorder.tensors.met(tensor)[3] for tensor in self._asked)
+        try:
+            with self._within:
+                return self.func()
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def observe(
+    fn: Callable[[], Any],
+    tensors: Sequence[torch.Tensor] = (),
+    *,
+    within: AbstractContextManager[Any] | None = None,
+    values: str = "summary",
+) -> Observed:
+    """Record one call of `fn`.
+
+    Args:
+        fn: takes no arguments.
+        tensors: which values are these?
+        within: a context for the call, inside of the recording.
+        values: as for `record`.
+
+    Example:
+        >>> w = torch.ones(3, requires_grad=True)
+        >>> seen = observe(lambda: (w * 2).sum(), [w])
+        >>> [seen.record.values[place].shape for place in seen.places]
+        [(3,)]
+    """
+    call = Observed(fn)
+    call._asked = tensors
+    call._within = within or nullcontext()
+    call.record = record(call, values=values)
+    return call
+
+
+def running_recorder() -> Recorder | None:
+    """The innermost recording that runs in this thread."""
+    modes = _get_current_function_mode_stack()
+    return next((mode for mode in reversed(modes) if isinstance(mode, Recorder)), None)

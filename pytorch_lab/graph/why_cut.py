@@ -1,0 +1,214 @@
+"""Where was the graph cut? The line at which the way back to a parameter ends, from a record."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from pytorch_lab.graph.cuts import Cut, Flow, came_back, follow, results_of
+from pytorch_lab.graph.explanation import Explanation
+from pytorch_lab.graph.observing import observe
+from pytorch_lab.graph.record import Op
+from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.why_tensor import capital, has_grad
+
+_SAYS = {
+    "detached": "The graph ends here: {name} is detached, so no gradient can come back to it.",
+    "no_grad": "This ran under torch.no_grad() (or with gradients switched off), so it was not "
+    "recorded and no gradient can come back to {name}.",
+    "inference": "This ran in inference_mode, so it was not recorded and no gradient can come back "
+    "to {name}.",
+    "left_torch": "Here the numbers leave torch by {op}: what is computed from them afterwards "
+    "cannot lead back to {name}.",
+    "copied": "{op} copies numbers into a new tensor without a graph, so no gradient "
+    "can come back to {name}.",
+    "integer_op": "{op} gives whole numbers or truth values, which have no derivative: the graph "
+    "ends here, before {name}.",
+    "no_derivative": "The result of {op} does not ask for a gradient, so the graph ends here, "
+    "before {name}.",
+    "only_decides": "{name} is only used to decide which way the code goes; a decision has no "
+    "derivative.",
+}
+_FIX = {
+    "detached": "leave detach() (or `.data`) out where this value should be learned from; keep it "
+    "for metrics and for targets",
+    "no_grad": "move the computation out of the no_grad block; keep that for evaluation and for "
+    "updates of weights",
+    "inference": "compute the loss outside of inference_mode",
+    "left_torch": "stay in torch until backward() has run: torch.exp instead of math.exp or numpy; "
+    "call .item() for printing only",
+    "copied": "keep the tensors: torch.stack(list_of_tensors) or torch.cat instead of "
+    "torch.tensor(list)",
+    "integer_op": "give the loss what was there before: the logits or probabilities, not their "
+    "argmax or a comparison; use {op} for metrics",
+    "no_derivative": "use an op with a derivative",
+    "only_decides": "let the value itself enter the loss: torch.where(c, a, b) weighted by a "
+    "sigmoid, or multiply by it",
+}
+_MOST_OTHERS = 3
+
+
+def why_cut_in_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
+    """Run the code once and say why the parameter gets no gradient from it."""
+    seen = observe(fn, [parameter])
+    record = seen.record
+    if not seen.places:
+        raise seen.error or RuntimeError("the function was not called")
+    own = record.values[seen.places[0]].name
+    name = f"`{own}`" if own else name
+    if parameter.is_leaf and parameter.grad is not None:
+        return has_grad(parameter.grad, name)
+    return why_cut(record, seen.places[0], name)
+
+
+def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
+    """Say where the way from the result to a value ends.
+
+    Args:
+        record: a recording of the computation of the loss.
+        place: which of its values.
+        name: what a sentence calls it.
+    """
+    flow = follow(record, place)
+    if flow.reaches or _leads_to(record, place):
+        return _reaches(record, place, name)
+    on_the_way = [cut for cut in flow.cuts if cut.to_result]
+    if on_the_way:
+        return _at(record, on_the_way[0], name, flow)
+    if flow.exits:
+        first = min(flow.exits, key=lambda op: (op.name in ("bool", "is_nonzero"), op.index))
+        decides = first.name in ("bool", "is_nonzero", "equal", "allclose", "contains")
+        cut = Cut(first, "only_decides" if decides else "left_torch", False)
+        return _at(record, cut, name, flow)
+    if flow.readers:
+        return _dropped(flow.readers[-1], name, record)
+    return _unused(record, place, name)
+
+
+def _at(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
+    op = cut.op
+    facts = [f"{op.name}: its input asks for a gradient, its result does not"]
+    if cut.to_result:
+        facts.append("the numbers go on to the result from there")
+    elif cut.cause == "left_torch":
+        facts = [f"{op.name} hands out plain Python or numpy numbers"]
+        back = next(came_back(record, op.index), None)
+        if back:
+            facts.append(f"numbers come back as a new tensor at {back.where}")
+    facts += _line_of(record, op)
+    others = [c for c in flow.cuts if c.to_result and c.op.site != op.site][:_MOST_OTHERS]
+    facts += [f"cut as well at {other.op.site.where} by {other.op.name}" for other in others]
+    words = {"name": name, "op": f"`{op.name}`"}
+    says = _SAYS[cut.cause].format(**words)
+    return Explanation(
+        cut.cause,
+        capital(says),
+        op.site.where,
+        tuple(facts),
+        _FIX[cut.cause].format(**words),
+    )
+
+
+def _line_of(record: GraphRecord, op: Op) -> list[str]:
+    lines = record.source(op.site.file) if op.site.line else []
+    text = lines[op.site.line - 1].strip() if 0 < op.site.line <= len(lines) else ""
+    inside = f" (in module `{op.module}`)" if op.module else ""
+    return [f"{op.site.where}: {text}{inside}"] if text else []
+
+
+def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
+    return Explanation(
+        "not_in_loss",
+        f"{capital(name)} is used, but what was computed from it does not enter the "
+        f"loss; the last op that saw it is {op.name}.",
+        op.site.where,
+        (
+            "its results have a graph, and nobody on the way to the loss reads them",
+            *_line_of(record, op),
+        ),
+        "add the result to the loss, or leave the computation out if it is not needed",
+    )
+
+
+def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
+    """Never read; perhaps another tensor of its shape is."""
+    value = record.values[place]
+    for other in record.values:
+        twin = other.shape == value.shape and other.is_leaf and other.requires_grad
+        if (
+            twin
+            and other.op is None
+            and other.index != place
+            and follow(record, other.index).reaches
+        ):
+            known = f"`{other.name}`" if other.name else "a leaf without a name"
+            return Explanation(
+                "old_copy",
+                f"{capital(name)} is not used, but another tensor of its shape is: "
+                "you probably hold a copy from before the model was copied, moved or rebuilt.",
+                "",
+                (f"no op reads {name}", f"{known} has the same shape, {value.shape}, and is used"),
+                "take the parameter from the model that computes the loss, each time you need it",
+            )
+    return Explanation(
+        "unused",
+        f"{capital(name)} is not used: none of the {len(record.ops)} ops that ran reads it.",
+        "",
+        (f"no op reads {name}",),
+        "use it in the computation of the loss; a layer must be called in forward",
+    )
+
+
+def _reaches(record: GraphRecord, place: int, name: str) -> Explanation:
+    ran = bool(record.backward_order) or any(op.kind == "backward" for op in record.ops)
+    fact = f"the graph of this loss leads to {name}"
+    if not ran:
+        return Explanation(
+            "backward_not_called",
+            f"Nothing is wrong with the graph: it leads to {name}. backward() did not run on this "
+            "loss, or zero_grad() took away what it brought.",
+            "",
+            (fact, "no backward() in this run"),
+            "call loss.backward(), and read `.grad` before zero_grad()",
+        )
+    if only_through_functions(record, place):
+        functions = dict.fromkeys(node.name for node in record.nodes if node.kind == "function")
+        return Explanation(
+            "custom_backward",
+            f"backward() ran and brought nothing to {name}: the custom Function on its only way "
+            "returned None for it.",
+            "",
+            (fact, f"on the way: {', '.join(functions)}"),
+            "return a gradient for each input of forward that should be learned",
+        )
+    return Explanation(
+        "cleared",
+        f"backward() ran on this loss and brought a gradient to {name}; it was set to None since, "
+        "as zero_grad() does, or went elsewhere (autograd.grad, backward(inputs=...)).",
+        "",
+        (fact, "backward() ran"),
+        "read `.grad` between backward() and zero_grad()",
+    )
+
+
+def only_through_functions(record: GraphRecord, place: int) -> bool:
+    """Whether each way from the result to a leaf goes through a custom autograd.Function."""
+    return not _leads_to(record, place, ("function",))
+
+
+def _leads_to(record: GraphRecord, place: int, without: tuple[str, ...] = ()) -> bool:
+    """Whether autograd's own graph leads from the result to a value, kinds of nodes left out."""
+    goal = record.values[place].node
+    roots = [record.values[result].node for result in results_of(record)]
+    seen = {root for root in roots if root is not None and record.nodes[root].kind not in without}
+    queue = deque(seen)
+    while queue:
+        here = queue.popleft()
+        if here == goal:
+            return True
+        for there in record.nodes[here].next:
+            if there not in seen and record.nodes[there].kind not in without:
+                seen.add(there)
+                queue.append(there)
+    return False
