@@ -12,6 +12,7 @@ from pytorch_lab.graph.layers import Inside
 
 BOX_MARGIN, LANE_MARGIN = 11.0, 6.0  # on each side
 PULLS = 8
+DRIFT = 120.0  # ports out of line move a column to the side: at most so far, then it starts anew
 
 
 def set_columns(inside: Inside) -> None:
@@ -31,22 +32,7 @@ def set_columns(inside: Inside) -> None:
 
 def _tie(inside: Inside) -> tuple[list[int], list[float], int]:
     """The column of each node, how far it stands to the right in it, and how many there are."""
-    below: dict[int, tuple[int, float]] = {}  # node: what hangs on it, and how far to the right
-    hangs = [False] * len(inside.rank)
-    place = [0] * len(inside.rank)
-    for row in inside.rows:
-        for at, node in enumerate(row):
-            place[node] = at
-    for row in inside.rows[:-1]:
-        if len(row) == 1 and len(inside.down[row[0]]) == 1:
-            other, into, out = inside.down[row[0]][0]
-            if len(inside.up[other]) == 1:
-                below[row[0]] = (other, out - into)
-                hangs[other] = True
-                continue
-        for node, other, by in _choose(inside, row, place):
-            below[node] = (other, by)
-            hangs[other] = True
+    below, hangs = _ties(inside)
     column, shift, n_columns = [0] * len(hangs), [0.0] * len(hangs), 0
     for row in inside.rows:
         for node in row:
@@ -58,31 +44,73 @@ def _tie(inside: Inside) -> tuple[list[int], list[float], int]:
                 if to not in below:
                     break
                 to, more = below[to]
-                by += more
+                by = by + more if abs(by + more) <= DRIFT else 0.0
             n_columns += 1
     return column, shift, n_columns
 
 
-def _choose(inside: Inside, row: list[int], place: list[int]) -> list[tuple[int, int, float]]:
+def _ties(inside: Inside) -> tuple[dict[int, tuple[int, float]], list[bool]]:
+    """Of each node what hangs on it, and how far to the right; and which nodes hang on another."""
+    below: dict[int, tuple[int, float]] = {}
+    hangs = [False] * len(inside.rank)
+    place = [0] * len(inside.rank)
+    for row in inside.rows:
+        for at, node in enumerate(row):
+            place[node] = at
+    high, low = _reach(inside)
+    for row in inside.rows[:-1]:
+        if len(row) == 1 and len(inside.down[row[0]]) == 1:
+            other, into, out = inside.down[row[0]][0]
+            if len(inside.up[other]) == 1:
+                below[row[0]] = (other, out - into)
+                hangs[other] = True
+                continue
+        for node, other, by in _choose(inside, row, place, high, low):
+            below[node] = (other, by)
+            hangs[other] = True
+    return below, hangs
+
+
+def _reach(inside: Inside) -> tuple[list[int], list[int]]:
+    """How far up and how far down the longest way through each node leads."""
+    high, low = list(inside.rank), list(inside.rank)
+    for row in inside.rows:
+        for node in row:
+            for other, _, _ in inside.down[node]:
+                high[other] = min(high[other], high[node])
+    for row in reversed(inside.rows):
+        for node in row:
+            for other, _, _ in inside.down[node]:
+                low[node] = max(low[node], low[other])
+    return high, low
+
+
+def _choose(
+    inside: Inside, row: list[int], place: list[int], high: list[int], low: list[int]
+) -> list[tuple[int, int, float]]:
     """Which edges below a layer shall be straight: `(node, node below, how far to the right)`."""
     wanted = []
-    n_items, up = inside.n_items, inside.up
+    n_items, rank, last = inside.n_items, inside.rank, inside.last
     for node in row:
         ends = inside.down[node]
         for at, (other, into, out) in enumerate(ends):
-            n_lanes = (node >= n_items) + (other >= n_items)
-            rank = 0 if n_lanes == 2 else 1 + n_lanes
+            n_lanes = (node >= n_items and rank[node] > 0) + (
+                other >= n_items and rank[other] < last
+            )
+            order = 0 if n_lanes == 2 else 1 + n_lanes
             off = abs(2 * at - len(ends) + 1)
-            if len(up[other]) > 1:
-                sources = [place[each[0]] for each in up[other]]
+            if len(inside.up[other]) > 1:
+                sources = [place[each[0]] for each in inside.up[other]]
                 before = len([each for each in sources if each < place[node]])
                 off += abs(2 * before - len(sources) + 1)
-            wanted.append((rank, off, place[node], place[other], node, other, out - into))
+            main = high[node] - low[other]
+            key = (order, main, off, place[node], place[other])
+            wanted.append((key, node, other, out - into))
     wanted.sort()
     chosen: list[tuple[int, int, float]] = []
     tops: list[int] = []
     bottoms: list[int] = []
-    for _, _, top, bottom, node, other, by in wanted:
+    for (*_, top, bottom), node, other, by in wanted:
         at = bisect_left(tops, top)
         if at < len(tops) and (tops[at] == top or bottoms[at] <= bottom):
             continue

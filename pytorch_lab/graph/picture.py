@@ -6,6 +6,7 @@ that no graph was recorded there, a cross that the run ended there in an error.
 """
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 from pytorch_lab import svg
@@ -13,7 +14,7 @@ from pytorch_lab.graph.layout import Box, Layout, layout
 from pytorch_lab.graph.routes import Point
 from pytorch_lab.graph.scene import CHIP, SMALL, TITLE, Look, Scene, chip_width, scene_of
 
-TOP, FOOT, LEAST = 58, 34, 420
+TOP, LEAST = 58, 420
 EDGE = "#6f7983"
 FRAME, FRAME_LINE = ("#f3f6f9", "#ffffff"), "#aab6c2"
 BOX_LINE, FOLDED, FOLDED_LINE = "#59636d", "#e1edf7", "#2f76a8"
@@ -48,14 +49,15 @@ def to_svg(
 def draw(scene: Scene, unfolded: Iterable[int], title: str, summary: str) -> str:
     """Draw a scene with these frames unfolded."""
     placed = layout(scene.diagram, unfolded)
-    legend = _legend(scene, placed)
     wide = max(placed.width, LEAST, 24 + 8 * len(title), 24 + 7 * len(summary))
-    picture = svg.Picture(wide, TOP + placed.height + FOOT, title)
+    legend = _legend_rows(_legend(scene, placed), wide)
+    picture = svg.Picture(wide, TOP + placed.height + 18 * len(legend) + 16, title)
     sans = {"font-family": svg.SANS}
     picture.text(14, 26, title, size=15, **sans, **{"font-weight": 600})
     picture.text(14, 45, summary, size=12, **sans, fill=svg.QUIET)
     _Drawing(picture, scene, placed, (wide - placed.width) / 2).draw()
-    _draw_legend(picture, legend, TOP + placed.height + 20)
+    for place, row in enumerate(legend):
+        _draw_legend(picture, row, TOP + placed.height + 20 + 18 * place)
     return picture.svg()
 
 
@@ -183,9 +185,9 @@ def _paint(look: Look) -> tuple[str, str, float]:
     if "error" in look.marks:
         return svg.BAD_WASH, svg.BAD, 4
     if look.kind == "input":
-        return INPUT, INPUT_LINE, 20
+        return INPUT, INPUT_LINE, 14
     if "leaf" in look.marks:
-        return LABEL, LABEL_LINE, 20
+        return LABEL, LABEL_LINE, 14
     if look.kind in ("op", "node"):
         return "#ffffff", BOX_LINE, 4
     return FOLDED, FOLDED_LINE, 7
@@ -208,7 +210,7 @@ def _words(look: Look) -> list[str]:
 def _strokes(points: list[Point]) -> list[str]:
     """The path of a route, piece by piece: straight in a lane, an S from one lane to the next."""
     parts = []
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         start = f"M{x0:.6g} {y0:.6g}"
         if x0 == x1:
             parts.append(f"{start}V{y1:.6g}")
@@ -246,12 +248,29 @@ def _legend(scene: Scene, placed: Layout) -> list[tuple[str, str]]:
         ("node", "node of autograd", "node" in kinds),
         ("call", "folded module", bool({"call", "function", "step"} & kinds)),
         ("repeat", "folded series", bool(set(SHEETS) & kinds)),
-        ("leaf", "parameter", "leaf" in marks or any(look.chips for look in closed)),
+        (
+            "leaf",
+            "parameter or shared tensor",
+            "leaf" in marks or any(look.chips for look in closed),
+        ),
         ("dashed", "not recorded by autograd", bool({"no_grad", "inference", "detach"} & marks)),
         ("output", "returned", "output" in marks),
         ("error", "error", "error" in marks),
     ]
     return [(kind, word) for kind, word, is_there in entries if is_there]
+
+
+def _legend_rows(legend: list[tuple[str, str]], wide: float) -> list[list[tuple[str, str]]]:
+    rows: list[list[tuple[str, str]]] = [[]]
+    x = 0.0
+    for entry in legend:
+        width = 36 + 6 * len(entry[1])
+        if rows[-1] and x + width > wide - 14:
+            rows.append([])
+            x = 0.0
+        rows[-1].append(entry)
+        x += width
+    return rows
 
 
 def _draw_legend(picture: svg.Picture, legend: list[tuple[str, str]], y: float) -> None:

@@ -194,7 +194,8 @@ class _Writer:
         if bud.kind == "op":
             op = record.ops[bud.ref]
             shape = spell_shape(record.values[op.outputs[0]].shape) if op.outputs else ""
-            return _boxed(bud.kind, bud.title, "", shape, chips, self._op_marks(bud))
+            sub = "→ Python" if op.kind == "exit" else ""
+            return _boxed(bud.kind, bud.title, sub, shape, chips, self._op_marks(bud))
         if bud.kind == "node":
             node = record.nodes[bud.ref]
             shape = spell_shape(node.shapes[0]) if node.shapes else ""
@@ -234,7 +235,9 @@ class _Writer:
         looks = [self._look_of(kid) for kid in kids]
         title, sub = bud.title, ""
         if bud.kind == "call":
-            sub = self.record.calls[bud.ref].path
+            call = self.record.calls[bud.ref]
+            above = "" if call.parent is None else self.record.calls[call.parent].path
+            sub = call.path.removeprefix(f"{above}." if above else "")
         elif bud.kind == "range":
             title, sub = self._range_words(bud)
         elif bud.kind == "repeat":
