@@ -19,6 +19,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import anywidget
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
@@ -65,8 +66,8 @@ ELSEWHERE = {
 
 
 # A stand-in for anywidget's model: get, set, save_changes, on, off, send.
-MODEL = """async ([esm, state]) => {
-  const values = { state }, listeners = {};
+MODEL = """async ([esm, values]) => {
+  const listeners = {};
   const fire = (event, ...args) => {
     for (const call of [...(listeners[event] ?? [])]) call(...args);
   };
@@ -80,7 +81,7 @@ MODEL = """async ([esm, state]) => {
     },
     send: async (content) => {
       const answer = await window.labSend(content);
-      if (answer !== null) model.set("state", answer);
+      for (const [name, value] of Object.entries(answer)) model.set(name, value);
     },
   };
   const url = URL.createObjectURL(new Blob([esm], { type: "text/javascript" }));
@@ -172,7 +173,7 @@ class View:
         self.page.expose_function("labSend", self._answer)
         self._html = page(theme, widget._css)
         self.page.goto(HOME)
-        self.page.evaluate(MODEL, [widget._esm, self._state()])
+        self.page.evaluate(MODEL, [widget._esm, self._values()])
         self.root = self.page.locator(".lab").first
 
     def _route(self, route):
@@ -189,21 +190,31 @@ class View:
         if message.type in ("error", "warning"):
             self.errors.append(message.text)
 
-    def _state(self):
-        """What would arrive over the wire: JSON, and valid JSON."""
-        return json.loads(json.dumps(self.widget.state, allow_nan=False))
+    def _traits(self):
+        """What the widget shares with its front end: `state`, and what it adds to that."""
+        common = anywidget.AnyWidget.class_trait_names()
+        names = [name for name in self.widget.trait_names(sync=True) if name not in common]
+        return {name: getattr(self.widget, name) for name in names if not name.startswith("_")}
+
+    def _values(self, known=None):
+        """What would arrive over the wire of all that is not `known`: JSON, and valid JSON."""
+        known = known or {}
+        new = {name: one for name, one in self._traits().items() if one is not known.get(name)}
+        return json.loads(json.dumps(new, allow_nan=False))
 
     def _answer(self, content):
         self.sent.append(content)
         if not self._wired:
-            return None
+            return {}
+        before = self._traits()
         self.widget._answer(self.widget, content, [])
-        return self._state()
+        return self._values(known=before)
 
     def push(self, **changes):
         """Change entries of the widget's state from Python, as `update` does in a kernel."""
         self.widget.update(**changes)
-        self.page.evaluate("state => window.labModel.set('state', state)", self._state())
+        state = self._values()["state"]
+        self.page.evaluate("state => window.labModel.set('state', state)", state)
 
     def keys(self):
         """The keys that a listener of the notebook on `document` would have heard."""
