@@ -97,14 +97,13 @@ def _choose(
             n_lanes = (node >= n_items and rank[node] > 0) + (
                 other >= n_items and rank[other] < last
             )
-            order = 0 if n_lanes == 2 else 1 + n_lanes
             off = abs(2 * at - len(ends) + 1)
             if len(inside.up[other]) > 1:
                 sources = [place[each[0]] for each in inside.up[other]]
                 before = len([each for each in sources if each < place[node]])
                 off += abs(2 * before - len(sources) + 1)
-            main = high[node] - low[other]
-            key = (order, main, off, place[node], place[other])
+            main = high[node] - low[other]  # less for a longer way
+            key = (n_lanes < 2, main, n_lanes, off, place[node], place[other])
             wanted.append((key, node, other, out - into))
     wanted.sort()
     chosen: list[tuple[int, int, float]] = []

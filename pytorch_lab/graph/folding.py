@@ -159,7 +159,7 @@ def loops_of(kids: list[Bud]) -> Iterator[list[int]]:
     first = 0
     while first < len(keys) - 1:
         last = first
-        while last + 1 < len(keys) and keys[last] & keys[last + 1]:
+        while last + 1 < len(keys) and _are_alike(keys[last], keys[last + 1]):
             last += 1
             if _turns_over(kids, starts, keys, last):
                 break
@@ -173,27 +173,53 @@ def _cuts(kids: list[Bud]) -> list[int]:
     cuts: list[int] = []
     start = 0
     seen: dict[Any, int] = {}
+    lines_only = _lines_recur(kids)
     for at, kid in enumerate(kids):
-        before = seen.get(kid.key, -1) if kid.key else -1
-        if before < 0 or not _goes_away(kids, before, at):
+        before = seen.get(kid.key, -1)
+        if before < 0 or not _loops(kids, before, at, lines_only):
             seen[kid.key] = at
             continue
-        cut = at
-        if kid.place:
-            back = at - 1
-            while back >= start and not _is_behind(kids[back], kid):
-                back -= 1
-            cut = back + 1 if back >= start else at
-        cuts.append(cut)
-        start = cut
-        seen = {kids[i].key: i for i in range(cut, at + 1)}
+        start = _jump(kids, start, at, seen)
+        cuts.append(start)
+        seen = {kids[i].key: i for i in range(start, at + 1)}
     return cuts
 
 
-def _goes_away(kids: list[Bud], before: int, at: int) -> bool:
-    """Whether another expression ran in between: one that calls a library's code does not loop."""
+def _lines_recur(kids: list[Bud]) -> bool:
+    """Whether a line ran again: only that is a sure sign. A module may well be used twice."""
+    seen: dict[Any, int] = {}
+    for at, kid in enumerate(kids):
+        if kid.place and kid.key in seen and _loops(kids, seen[kid.key], at, True):
+            return True
+        seen[kid.key] = at
+    return False
+
+
+def _loops(kids: list[Bud], before: int, at: int, lines_only: bool) -> bool:
+    """Whether what ran here and before is a loop, and not one expression that does both."""
     key = kids[at].key
-    return key[0] == "call" or any(kids[i].key[:-1] != key[:-1] for i in range(before + 1, at))
+    if key is None or key[0] == "call":
+        return key is not None and not lines_only
+    return any(kids[i].key and kids[i].key[:-1] != key[:-1] for i in range(before + 1, at))
+
+
+def _jump(kids: list[Bud], start: int, at: int, seen: dict[Any, int]) -> int:
+    """Where the step begins in which `at` ran again."""
+    back = at - 1
+    while back >= start and not _is_behind(kids[back], kids[at]):
+        back -= 1
+    if back < start:
+        return at
+    cut = next((i for i in range(back + 1, at) if kids[i].place), at)
+    # a module's line is not known: it belongs to this step if it came first in the one before, too
+    while cut - 1 > back and _came_before(kids, start, cut, seen):
+        cut -= 1
+    return cut
+
+
+def _came_before(kids: list[Bud], start: int, cut: int, seen: dict[Any, int]) -> bool:
+    then = seen.get(kids[cut].key, start)
+    return then > start and kids[then - 1].key == kids[cut - 1].key
 
 
 def _is_behind(one: Bud, other: Bud) -> bool:
@@ -201,6 +227,12 @@ def _is_behind(one: Bud, other: Bud) -> bool:
     if one.place is None or other.place is None or one.place[:2] != other.place[:2]:
         return False
     return one.place[2] >= other.place[2]
+
+
+def _are_alike(one: set[Any], other: set[Any]) -> bool:
+    """Whether two steps can be of one loop: the same line ran, or most modules are the same."""
+    both = (one & other) - {None}
+    return any(key[0] != "call" for key in both) or 2 * len(both) > min(len(one), len(other))
 
 
 def _turns_over(kids: list[Bud], starts: list[int], keys: list[set[Any]], at: int) -> bool:

@@ -43,30 +43,35 @@ def to_svg(
     """
     scene = scene_of(record, view)
     unfolded = scene.open if open is None else tuple(open)
-    return draw(scene, unfolded, title or record.function, _summary(record))
+    return draw(scene, unfolded, title or record.function, _summary(record), record.error or "")
 
 
-def draw(scene: Scene, unfolded: Iterable[int], title: str, summary: str) -> str:
+def draw(scene: Scene, unfolded: Iterable[int], title: str, summary: str, error: str = "") -> str:
     """Draw a scene with these frames unfolded."""
     placed = layout(scene.diagram, unfolded)
-    wide = max(placed.width, LEAST, 24 + 8 * len(title), 24 + 7 * len(summary))
+    error = svg.clip(" ".join(error.split()), 640, 12)
+    wide = max(
+        placed.width, LEAST, 24 + 8 * len(title), 24 + 7 * len(summary), 24 + 7.3 * len(error)
+    )
+    top = TOP + (18 if error else 0)
     legend = _legend_rows(_legend(scene, placed), wide)
-    picture = svg.Picture(wide, TOP + placed.height + 18 * len(legend) + 16, title)
+    picture = svg.Picture(wide, top + placed.height + 18 * len(legend) + 16, title)
     sans = {"font-family": svg.SANS}
     picture.text(14, 26, title, size=15, **sans, **{"font-weight": 600})
     picture.text(14, 45, summary, size=12, **sans, fill=svg.QUIET)
-    _Drawing(picture, scene, placed, (wide - placed.width) / 2).draw()
+    picture.text(14, 64, error, size=12, fill=svg.BAD)
+    _Drawing(picture, scene, placed, ((wide - placed.width) / 2, top)).draw()
     for place, row in enumerate(legend):
-        _draw_legend(picture, row, TOP + placed.height + 20 + 18 * place)
+        _draw_legend(picture, row, top + placed.height + 20 + 18 * place)
     return picture.svg()
 
 
 class _Drawing:
-    """One layout on one picture, moved to the right by `left`."""
+    """One layout on one picture, its left upper corner at `corner`."""
 
-    def __init__(self, picture: svg.Picture, scene: Scene, placed: Layout, left: float) -> None:
+    def __init__(self, picture: svg.Picture, scene: Scene, placed: Layout, corner: Point) -> None:
         self.picture, self.scene, self.placed = picture, scene, placed
-        self.left = round(left, 1)
+        self.left, self.top = round(corner[0], 1), corner[1]
 
     def draw(self) -> None:
         frames = [box for box in self.placed.boxes if box.is_open]
@@ -87,7 +92,7 @@ class _Drawing:
         return self.scene.looks[self.scene.look[item]]
 
     def _corner(self, box: Box) -> Point:
-        return box.x + self.left, box.y + TOP
+        return box.x + self.left, box.y + self.top
 
     def _frame(self, box: Box, depth: int) -> None:
         x, y = self._corner(box)
@@ -111,7 +116,7 @@ class _Drawing:
         dashed: dict[str, None] = {}
         heads = []
         for route in self.placed.routes:
-            points = [(x + self.left, y + TOP) for x, y in route.points]
+            points = [(x + self.left, y + self.top) for x, y in route.points]
             quiet = {"no_grad", "inference", "detach"} & set(self._look(route.source).marks)
             for part in _strokes(points):
                 (dashed if quiet else solid)[part] = None
@@ -231,8 +236,6 @@ def _summary(record: Any) -> str:
     n_ops, n_nodes = len(record.ops), len(record.nodes)
     parts = [f"{n_ops:,} ops"] if n_ops else []
     parts.append(f"{n_nodes:,} nodes in the autograd graph")
-    if record.error:
-        parts.append("ended in an error")
     return "  ·  ".join(parts)
 
 

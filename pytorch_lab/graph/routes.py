@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytorch_lab.graph.layers import Inside, Net
 
 PAD, HEAD = 12.0, 26.0  # around what is in a frame; above it, for the frame's name
-GAP, MORE_GAP = 22.0, 26.0  # between layers: at least, and at most so much more for wide swings
+GAP, MORE_GAP = 22.0, 18.0  # between layers: at least, and at most so much more for wide swings
 SPREAD = 12.0  # between two edges that end at one box
 LANE = 8.0  # between two edges round the outside
 STRAIGHT = 0.05
@@ -74,14 +74,14 @@ def _set_bands(inside: Inside, y: float) -> None:
     rows = inside.rows
     for rank in range(1, len(rows) - 1):
         if rank > 1 or rows[0]:
-            y += GAP + min(MORE_GAP, _swing(inside, rows[rank]) / 8)
+            y += GAP + min(MORE_GAP, _swing(inside, rows[rank]) / 10)
         height = max([inside.heights[node] for node in rows[rank]])
         bands.append((y, y + height))
         y += height
     if len(rows) > 1 and rows[-1]:
         swing = _swing(inside, rows[-1])
         if swing > STRAIGHT or inside.outer:
-            y += GAP / 2 + min(MORE_GAP, swing / 8)
+            y += GAP / 2 + min(MORE_GAP, swing / 10)
     inside.height = y + PAD
     bands.append((y, inside.height))
     inside.bands = bands

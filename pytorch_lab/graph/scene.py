@@ -245,7 +245,7 @@ class _Writer:
         elif bud.kind == "loop":
             sub = self._where(item)
         ends = [look for look in looks if look.shape]
-        chips = looks[0].chips if len(looks) == 1 else ()
+        chips = max((look.chips for look in looks), key=len) if _is_small(bud) else ()
         marks = [
             mark for mark in ("no_grad", "inference") if all(mark in look.marks for look in looks)
         ]
@@ -291,15 +291,16 @@ class _Writer:
                 n_boxes += more
                 is_series = self.items[item].kind in ("loop", "repeat")
                 for kid in kids[:1] if is_series else kids:
-                    if self._is_worth_opening(kid):
+                    if kid.kids and kid.kind != "range" and not _is_small(kid):
                         below.append(self.number[kid])
             level = below
         return opened
 
-    def _is_worth_opening(self, bud: Bud) -> bool:
-        if bud.kids is None or bud.kind == "range":
-            return False
-        return len(bud.kids) > 1 or bud.kids[0].kids is not None
+
+def _is_small(bud: Bud) -> bool:
+    """A frame with one op in it or two, as most of torch's layers are: its box says it all."""
+    kids = bud.kids or []
+    return len(kids) <= 2 and all(kid.kids is None for kid in kids)
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
