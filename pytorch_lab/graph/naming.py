@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from pytorch_lab.modules.functions import parts_of_function, plain_function
-from pytorch_lab.modules.outputs import tensors_of
 from pytorch_lab.modules.reach import attributes, is_open_box, parts
 
 MOST_ITEMS = 200  # of one list or dict of the reader's
@@ -47,6 +46,12 @@ class Names:
                 if isinstance(buffer, torch.Tensor):
                     self.tensors.setdefault(id(buffer), ("buffer", _join(here, key)))
 
+    def stranger(self, module: torch.nn.Module, caller: str) -> str:
+        """The path of a module that nobody named: called inside `caller`, named by its class."""
+        path = _join(caller, type(module).__name__)
+        self.module(path, module)
+        return path
+
     def value(self, name: str, value: Any, kind: str, depth: int = 2) -> None:
         """Name a variable of the reader's: a tensor, a module, or what a container holds."""
         if isinstance(value, torch.nn.Module):
@@ -64,14 +69,12 @@ class Names:
                 self.value(f"{name}.{key}", inner, kind, depth - 1)
 
 
-def names_for(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], told: dict[str, Any]
-) -> Names:
+def names_for(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Names:
     """Everything that the callable can reach, named as its author names it.
 
     Example:
         >>> net = torch.nn.Linear(2, 1)
-        >>> names = names_for(lambda x: net(x), (torch.ones(2),), {}, {})
+        >>> names = names_for(lambda x: net(x), (torch.ones(2),), {})
         >>> sorted(name for kind, name in names.tensors.values())
         ['net.bias', 'net.weight', 'x']
 
@@ -79,11 +82,8 @@ def names_for(
         fn: what will be called.
         args: with these arguments.
         kwargs: and these by name.
-        told: modules or tensors by the name that the caller wants for them.
     """
     names = Names()
-    for name, value in told.items():
-        names.value(name, value, "input")
     if isinstance(fn, torch.nn.Module):
         names.module("", fn)
     for name, value in _bound(fn, args, kwargs):
@@ -146,8 +146,3 @@ def _reached(fn: Any) -> Iterator[tuple[str, Any]]:
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path and name else path or name
-
-
-def results_of(result: Any) -> list[torch.Tensor]:
-    """The tensors in what the callable returned, in order."""
-    return tensors_of(result)

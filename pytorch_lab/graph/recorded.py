@@ -1,16 +1,49 @@
 """The record of a run: what everybody else draws, compares and explains."""
 
 import linecache
+import weakref
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.autograd import Live, walk
+from pytorch_lab.graph.backward import Summary, watch
+from pytorch_lab.graph.memory import timeline
 from pytorch_lab.graph.record import Call, Node, Op, Value
+from pytorch_lab.graph.stats import summarise
+from pytorch_lab.graph.stepper import Stepper
+
+_NO_GRAPH = (
+    "expected a graph that is still alive, but the result of {} is gone or was never one; "
+    "call record(..., backward=True), or record(..., keep_graph=True) and then this."
+)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(repr=False, eq=False)
 class GraphRecord:
     """What one run did; made by `record(...)` and `of(...)`.
+
+    Everything is numbers and strings, and refers to everything else by its place:
+    `rec.values[op.inputs[0]]`, `rec.nodes[value.node]`.
+
+    Attributes:
+        function: the name of what ran.
+        ops: the torch functions that it called, in order.
+        values: the tensors that they handled, at each version.
+        nodes: the autograd graph; the nodes behind the results come first.
+        calls: of modules, in order.
+        backward_order: the nodes in the order in which backward ran them; () before it.
+        outputs: the values that were returned.
+        roots: the nodes of these.
+        modules: the paths of all modules that were called.
+        error: what was raised, and on which line; None if nothing was.
+        notes: what one should know to read the record.
+        accumulated: the AccumulateGrad nodes that ran, each with "set" or "added".
+        storage_bytes: the size of each storage that a value names.
 
     Example:
         >>> import torch
@@ -18,6 +51,8 @@ class GraphRecord:
         >>> rec = record(lambda x: (x * 2).sum(), torch.ones(3, requires_grad=True))
         >>> [op.name for op in rec.ops], [node.name for node in rec.nodes]
         (['mul', 'sum'], ['SumBackward0', 'MulBackward0', 'AccumulateGrad'])
+        >>> rec
+        GraphRecord(<lambda>: 2 ops, 3 nodes)
     """
 
     function: str
@@ -31,15 +66,21 @@ class GraphRecord:
     modules: tuple[str, ...] = ()
     error: str | None = None
     notes: tuple[str, ...] = ()
+    accumulated: tuple[tuple[int, str], ...] = ()
     storage_bytes: tuple[int, ...] = ()
-    _alive: Any = field(default=None, init=False)  # what keeps the live graph, or finds it
+    _results: list[Any] = field(default_factory=list, init=False)  # weak, or kept by wish
+    _root: int | None = field(default=None, init=False)  # which of them backward starts from
 
     def __repr__(self) -> str:
         ops, nodes = len(self.ops), len(self.nodes)
         return f"GraphRecord({self.function}: {ops} ops, {nodes} nodes)"
 
     def source(self, file: str) -> list[str]:
-        """The lines of a file that was met, also of a notebook's cell; empty if there is no text."""
+        """The lines of a file that was met, also of a notebook's cell; empty if there is no text.
+
+        Args:
+            file: `op.file`.
+        """
         return [line.rstrip("\n") for line in linecache.getlines(file)]
 
     def path_to(self, parameter: str) -> tuple[int, ...]:
@@ -56,7 +97,7 @@ class GraphRecord:
         queue = deque(self.roots)
         while queue:
             here = queue.popleft()
-            if self.nodes[here].parameter == parameter and self.nodes[here].kind == "accumulate":
+            if self.nodes[here].parameter == parameter:
                 return _way_back(came, here)
             for there in self.nodes[here].next:
                 if there not in came:
@@ -64,24 +105,140 @@ class GraphRecord:
                     queue.append(there)
         return ()
 
-    def release(self) -> None:
-        """Let go of the live graph that `keep_graph=True` kept."""
-        object.__setattr__(self, "_alive", None)
+    def memory(self) -> list[tuple[str, int, int]]:
+        """The bytes held for backward: `("op", i, bytes)` after each op, then `("node", i, bytes)`.
+
+        Example:
+            >>> import torch
+            >>> from pytorch_lab.graph import record
+            >>> x = torch.ones(3, requires_grad=True)
+            >>> record(lambda: x.exp().sin().sum(), backward=True).memory()[:3]
+            [('op', 0, 12), ('op', 1, 12), ('op', 2, 12)]
+        """
+        return timeline(self.nodes, range(len(self.ops)), self.backward_order)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, numbers and strings, ready for JSON."""
         return {
             "function": self.function,
-            "ops": [op._asdict() for op in self.ops],
-            "values": [value._asdict() for value in self.values],
-            "nodes": [node._asdict() for node in self.nodes],
-            "calls": [call._asdict() for call in self.calls],
+            "ops": [_plain(op) for op in self.ops],
+            "values": [_plain(value) for value in self.values],
+            "nodes": [_plain(node) for node in self.nodes],
+            "calls": [_plain(call) for call in self.calls],
             "backward_order": list(self.backward_order),
             "outputs": list(self.outputs),
             "roots": list(self.roots),
+            "modules": list(self.modules),
             "error": self.error,
             "notes": list(self.notes),
+            "accumulated": [list(pair) for pair in self.accumulated],
         }
+
+    # the live graph
+
+    def keep(self, results: Sequence[torch.Tensor], root: int | None, strongly: bool) -> None:
+        """Remember the results, so that one can go back from them; weakly, if not told otherwise."""
+        self._results = list(results) if strongly else [weakref.ref(one) for one in results]
+        self._root = root
+
+    def release(self) -> None:
+        """Let go of the live graph that `keep_graph=True` kept."""
+        self._results = []
+        self._root = None
+
+    def backward(
+        self, gradient: torch.Tensor | None = None, *, retain_graph: bool = False
+    ) -> "GraphRecord":
+        """Go back from the result now, as `loss.backward()` does, and record that, too.
+
+        Args:
+            gradient: of the shape of the result; ones if there is none.
+            retain_graph: keep the graph, so that it can be done again.
+
+        Returns:
+            The record itself, with `backward_order` and the gradients' figures in its nodes.
+
+        Raises:
+            UsageError: the graph is gone.
+
+        Example:
+            >>> import torch
+            >>> from pytorch_lab.graph import record
+            >>> x = torch.ones(3, requires_grad=True)
+            >>> rec = record(lambda: (2 * x).sum(), keep_graph=True)
+            >>> rec.backward().backward_order, x.grad
+            ((0, 1, 2), tensor([2., 2., 2.]))
+        """
+        results = self._alive()
+        summary = summarise if any(value.stats for value in self.values) else None
+        self.walk_back(walk(results), results[self._root or 0], gradient, summary, retain_graph)
+        if not retain_graph:
+            self.release()
+        return self
+
+    def stepper(self, gradient: torch.Tensor | None = None) -> Stepper:
+        """Go back one node at a time; the places of its nodes are those of this record.
+
+        Args:
+            gradient: of the shape of the result; not needed if that is a single number.
+
+        Raises:
+            UsageError: the graph is gone.
+        """
+        results = self._alive()
+        live = walk(results)
+        root = results[self._root or 0]
+        return Stepper(root, gradient, live=live, nodes=self.nodes[: len(live)])
+
+    def _alive(self) -> list[torch.Tensor]:
+        results = [one() if isinstance(one, weakref.ref) else one for one in self._results]
+        if self._root is None or any(one is None for one in results):
+            raise UsageError(_NO_GRAPH.format(self.function))
+        return results
+
+    def walk_back(
+        self,
+        live: Live,
+        root: torch.Tensor,
+        gradient: torch.Tensor | None,
+        summary: Summary | None,
+        retain_graph: bool = False,
+    ) -> None:
+        """Run torch's backward from a result, and take into the record what it did.
+
+        Args:
+            live: the graph, its places those of the record.
+            root: the result.
+            gradient: of its shape; ones if there is none.
+            summary: makes the figures of the gradients.
+            retain_graph: as for `backward`.
+        """
+        if gradient is None and (root.numel() != 1 or root.is_complex()):
+            gradient = torch.ones_like(root)
+            self.notes += (
+                f"the result has shape {tuple(root.shape)}, so backward began with ones",
+            )
+        seen = None
+        try:
+            with watch(live, summary) as seen:
+                root.backward(gradient, retain_graph=retain_graph)
+        except Exception as error:  # noqa: BLE001 - a record is wanted of what goes wrong, too
+            self.error = f"{type(error).__name__}: {error} (in backward)"
+        if seen is not None:
+            self.backward_order += tuple(seen.order)
+            self.nodes = seen.fill(self.nodes)
+            self.accumulated += tuple(sorted(seen.accumulated.items()))
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {
+        name: _plain(value)
+        if hasattr(value, "_asdict")
+        else [_plain(item) if hasattr(item, "_asdict") else item for item in value]
+        if isinstance(value, tuple)
+        else value
+        for name, value in record._asdict().items()
+    }
 
 
 def _way_back(came: dict[int, int | None], here: int | None) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from pytorch_lab.graph.record import Site
+from pytorch_lab.modules.lines import spell_line
 
 Place = tuple[types.CodeType, int]  # code and the offset of the running instruction
 
@@ -61,12 +62,17 @@ class Sites:
         while frame is not None:
             code = frame.f_code
             verdict = readers.get(id(code))
-            if verdict is None:
-                verdict = readers[id(code)] = (is_readers(code.co_filename), code)
-            if verdict[0]:
+            if verdict[0] if verdict is not None else self.is_readers_code(code):
                 return code, frame.f_lasti
             frame = frame.f_back
         return None
+
+    def is_readers_code(self, code: types.CodeType) -> bool:
+        """Whether the reader wrote it."""
+        verdict = self._readers.get(id(code))
+        if verdict is None:
+            verdict = self._readers[id(code)] = (is_readers(code.co_filename), code)
+        return verdict[0]
 
     def site(self, place: Place | None) -> Site:
         """What a place says; the same object for the same place."""
@@ -78,6 +84,18 @@ class Sites:
             site = decode(*place)
             site = self._decoded[key] = self._shared.setdefault(site, site)
         return site
+
+
+def where_raised(error: BaseException) -> str:
+    """The innermost line of the reader's that an exception came through, as `model.py:12`."""
+    where = ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if is_readers(file):
+            where = spell_line(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return where
 
 
 def decode(code: types.CodeType, offset: int) -> Site:

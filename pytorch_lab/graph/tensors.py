@@ -16,6 +16,7 @@ import torch
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.record import Shape, Value
+from pytorch_lab.graph.rows import Row
 from pytorch_lab.graph.stats import numbers_of, summarise
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
@@ -48,14 +49,16 @@ class Tensors:
         figures: of each row its statistics and its numbers; empty with `values="none"`.
         storage_bytes: of each storage.
         writer: the last op that wrote to a storage.
+        late: results of ops that showed only when they were used; see `_maker`.
     """
 
-    def __init__(self, names: Names, values: str, started: int) -> None:
+    def __init__(self, names: Names, values: str, started: int, ops: list[Row]) -> None:
         self.rows: list[tuple[Any, ...]] = []
         self.origins: list[Any] = []
         self.figures: list[tuple[Any, Any]] = []
         self.storage_bytes: list[int] = []
         self.writer: dict[int, int] = {}
+        self.late: dict[int, list[int]] = {}
         self.addresses: dict[int, int] = {}  # of a storage, to its number
         self._known: dict[int, Known] = {}
         self._weak: list[tuple[Any, Any]] = []
@@ -63,6 +66,9 @@ class Tensors:
         self._names = names
         self._values = values
         self._started = started
+        self._ops = ops
+        self._makers: dict[int, int] = {}  # from the number of a Function's node to its op
+        self._transform: int | None = None  # one whose results nobody has met yet
 
     def read(
         self, arguments: Iterable[Any], tensors: list[torch.Tensor], known: list[Known]
@@ -98,23 +104,78 @@ class Tensors:
         if version == old[1] and tensor.requires_grad is old[2]:
             return old
         before = self.rows[old[3]]
-        return self._add(tensor, old, "result", before[1], before[7], self.writer.get(old[4]))
+        op = self._maker(tensor.grad_fn)
+        if op is None:
+            op = self.writer.get(old[4])
+        return self._late(self._add(tensor, old, "result", before[1], before[7], op), op)
 
     def _first_met(self, tensor: torch.Tensor) -> Known:
         kind, name = self._names.tensors.get(id(tensor), ("constant", ""))
-        node = tensor.grad_fn
-        if kind == "constant" and node is not None and node._sequence_nr() >= self._started:
-            kind = "result"
-        return self._add(tensor, None, kind, name, None, None)
+        op = None
+        if kind == "constant" and not name:
+            node = tensor.grad_fn
+            op = self._maker(node) if node is not None else self._transform
+            if op is not None or (node is not None and node._sequence_nr() >= self._started):
+                kind = "result"
+        return self._late(self._add(tensor, None, kind, name, None, op), op)
 
-    def made(self, tensor: torch.Tensor, op: int, inputs: list[Known]) -> Known:
+    def _late(self, known: Known, op: int | None) -> Known:
+        if op is not None and known[3] not in self._ops[op].outputs:
+            self.late.setdefault(op, []).append(known[3])
+        return known
+
+    # What a custom Function or a transform gives is not seen by a function mode. It shows when it is
+    # used: by its node, or as the first unknown tensor after the transform.
+
+    def open_region(self, op: int, sequence: int | None) -> None:
+        """A region begins; `sequence` is the number of its node, if it has one."""
+        self._transform = None
+        if sequence is not None:
+            self._makers[sequence] = op
+
+    def close_region(self, op: int, kind: str) -> None:
+        """A region is over."""
+        self._transform = op if kind == "transform" else None
+
+    def _maker(self, node: Any) -> int | None:
+        """The op of the Function that a node belongs to; made now if nothing in it was seen."""
+        if not isinstance(node, torch.autograd.function.BackwardCFunction):
+            return None
+        sequence = node._sequence_nr()
+        if sequence < self._started:
+            return None
+        op = self._makers.get(sequence)
+        if op is None:
+            op = self._makers[sequence] = len(self._ops)
+            name = node.name().removesuffix("Backward")
+            kind = "compiled" if name == "CompiledFunction" else "function"
+            row = (
+                name,
+                kind,
+                None,
+                None,
+                (),
+                (),
+                sequence,
+                sequence + 1,
+                False,
+                "grad",
+                None,
+                None,
+                0,
+            )
+            self._ops.append(Row(*row))
+        return op
+
+    def made(self, tensor: torch.Tensor, op: int, inputs: list[Known], name: str = "") -> Known:
         """A tensor that an op returned; the same value if it is an unchanged input."""
         old = self._known.get(id(tensor))
         if old is None or old[0]() is not tensor:
-            return self._add(tensor, None, "result", "", inputs, op)
+            return self._add(tensor, None, "result", name, inputs, op)
         if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
             return old
-        return self._add(tensor, old, "result", "", self.rows[old[3]][7], op)
+        before = self.rows[old[3]]
+        return self._add(tensor, old, "result", before[1] or name, before[7], op)
 
     def _add(
         self,
@@ -140,9 +201,7 @@ class Tensors:
         self._known[id(tensor)] = entry
         self.origins.append(node if node is not None else id(tensor) if asks else None)
         look = self._look(tensor)
-        self.rows.append(
-            (kind, name, look, asks, node is None, version, storage, view_of, op)
-        )
+        self.rows.append((kind, name, look, asks, node is None, version, storage, view_of, op))
         if self._values != "none":
             numbers = numbers_of(tensor) if self._values == "full" else None
             self.figures.append((summarise(tensor), numbers))
@@ -193,6 +252,17 @@ class Tensors:
         self._weak.clear()
         self._known.clear()
         self.origins.clear()
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in what a torch function returned: alone, in tuples, lists and dicts."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [tensor for one in value for tensor in tensors_in(one)]
 
 
 def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
