@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.autograd import PACKED, Live, hooks_of, sequence_of
+from pytorch_lab.graph.autograd import PACKED, Live, hooks_of, spell
 from pytorch_lab.graph.record import Node
 
 Gradients = tuple[torch.Tensor | None, ...]
@@ -167,88 +167,103 @@ class Engine:
 
 
 class Direct:
-    """The nodes called one by one; see the top of this file. Attributes as in `Engine`."""
+    """The nodes called one by one; see the top of this file. Attributes as in `Engine`.
+
+    Args:
+        live: the graph.
+        nodes: its records.
+        start: where to begin.
+        gradients: what the first node gets.
+        release: is called at the end.
+    """
 
     def __init__(
         self,
         live: Live,
+        nodes: Sequence[Node],
         start: int,
         gradients: Gradients,
-        release: Callable[[], None] | None,
+        release: Callable[[], None],
     ) -> None:
         self.done = False
         self.place: int | None = start
         self.gradients: Gradients = gradients
         self.order: list[int] = []
         self._live = live
+        self._nodes = nodes
+        self._release = release
         self._waiting = waiting_for(live, start)
         self._buffers: dict[int, list[torch.Tensor | None]] = {}
-        self._heap: list[tuple[int, int, int]] = [(0, 0, start)]
-        self._release = release
+        self._heap: list[tuple[float, int]] = [(0, start)]
 
     @property
     def ready(self) -> set[int]:
         """See `Engine`."""
-        return {place for _, _, place in self._heap}
+        return {place for _, place in self._heap}
 
     def go(self, changed: Gradients | None, stop: Stop) -> None:
         """See `Engine.go`."""
+        if changed is not None:
+            self.gradients = changed
         before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
         try:
-            self._run(changed)
-            while self._heap:
-                place = self.place = self._heap[0][2]
-                self.gradients = tuple(self._buffers.pop(place))
+            heap, buffers = self._heap, self._buffers
+            self._run()
+            while heap:
+                place = self.place = heap[0][1]
+                buffer = buffers.pop(place, None)
+                self.gradients = buffer or (None,) * len(self._nodes[place].shapes)
                 if stop(place):
                     return
-                self._run(None)
+                self._run()
+            self._release()
         finally:
             torch._C._set_grad_enabled(before)
-        self._finish()
+        self.close()
 
     def close(self) -> None:
         """See `Engine.close`."""
-        self._release = None
-        self._finish()
+        self.done = True
+        self.place, self.gradients = None, ()
+        self._heap, self._live, self._release = [], Live(), lambda: None
 
     give_up = close
 
-    def _finish(self) -> None:
-        if self._release is not None:
-            self._release()
-        self.done = True
-        self._heap, self._live, self._release = [], Live(), None
-        self.place, self.gradients = None, ()
-
-    def _run(self, changed: Gradients | None) -> None:
-        place = heapq.heappop(self._heap)[2]
-        node = self._live.nodes[place]
-        gradients = self.gradients if changed is None else changed
+    def _run(self) -> None:
+        """Call the node whose turn it is, and hand on what it gives."""
+        place = heapq.heappop(self._heap)[1]
+        live, waiting = self._live, self._waiting
+        node, targets = live.nodes[place], live.next[place]
         self.order.append(place)
-        self.gradients = ()
+        gradients, self.gradients = self.gradients, ()
         results = node(*gradients)
         if not isinstance(results, tuple):
             results = (results,)
-        for (there, number), result in zip(node.next_functions, results, strict=False):
-            if there is not None:
+        if len(results) != len(targets):  # some inputs need no gradient
+            edges = zip(node.next_functions, results, strict=True)
+            results = [result for (there, _), result in edges if there is not None]
+        for there, number, result in zip(targets, live.next_inputs[place], results, strict=True):
+            if result is not None:
                 self._deliver(there, number, result)
+            waiting[there] -= 1
+            if not waiting[there]:
+                sequence = self._nodes[there].sequence
+                heapq.heappush(self._heap, (-sequence if sequence >= 0 else _FIRST, there))
 
-    def _deliver(self, node: Any, number: int, gradient: torch.Tensor | None) -> None:
-        place = self._live.place[node]
-        buffer = self._buffers.get(place)
-        metadata = node._input_metadata
+    def _deliver(self, there: int, number: int, gradient: torch.Tensor) -> None:
+        record = self._nodes[there]
+        shapes = record.shapes
+        if gradient.shape != shapes[0] or spell(gradient.dtype) != record.dtype or number:
+            gradient = fitted(gradient, self._live.nodes[there]._input_metadata[number])
+        buffer = self._buffers.get(there)
         if buffer is None:
-            buffer = self._buffers[place] = [None] * len(metadata)
-        if gradient is not None:
-            gradient = fitted(gradient, metadata[number])
-            old = buffer[number]
-            buffer[number] = gradient if old is None else added(old, gradient)
-        self._waiting[place] -= 1
-        if not self._waiting[place]:
-            sequence = sequence_of(node)
-            leaf = sequence == -1
-            heapq.heappush(self._heap, (0 if leaf else 1, -sequence, place))
+            buffer = self._buffers[there] = [None] * len(shapes)
+        old = buffer[number]
+        buffer[number] = gradient if old is None else added(old, gradient)
+
+
+_FIRST = float("-inf")
 
 
 def fitted(gradient: torch.Tensor, metadata: Any) -> torch.Tensor:
