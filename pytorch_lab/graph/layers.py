@@ -206,10 +206,10 @@ def _order(inside: Inside) -> None:
         rows = [list(row) for row in rows]
         if sweep % 2 == 0:
             for row in rows:
-                _sort(row, inside.up, inside.widths, pos)
+                _sort(row, inside.up, inside.down, inside.widths, pos)
         else:
             for row in reversed(rows):
-                _sort(row, inside.down, inside.widths, pos)
+                _sort(row, inside.down, inside.up, inside.widths, pos)
         crossings = _count(inside, rows, pos)
         if fewest < 0 or crossings < fewest:
             best, fewest = rows, crossings
@@ -228,6 +228,7 @@ def _number(row: list[int], pos: list[float]) -> None:
 def _sort(
     row: list[int],
     links: list[list[tuple[int, float, float]]],
+    others: list[list[tuple[int, float, float]]],
     widths: list[float],
     pos: list[float],
 ) -> None:
@@ -245,7 +246,7 @@ def _sort(
                 total += pos[other] + (at / widths[other] if at else 0.0)
             wish[node] = total / len(near)
         else:
-            wish[node] = pos[node]
+            wish[node] = pos[node] if others[node] else 1e9  # what has no edge at all stands aside
     row.sort(key=wish.__getitem__)
     _number(row, pos)
 

@@ -73,8 +73,11 @@ def _set_bands(inside: Inside, y: float) -> None:
     bands = [(0.0, y)]
     rows = inside.rows
     for rank in range(1, len(rows) - 1):
-        if rank > 1 or rows[0]:
-            y += GAP + min(MORE_GAP, _swing(inside, rows[rank]) / 10)
+        swing = _swing(inside, rows[rank])
+        if rank > 1:
+            y += GAP + min(MORE_GAP, swing / 10)
+        elif swing > STRAIGHT or inside.outer:  # else there is room enough beside the name
+            y += GAP / 2 + min(MORE_GAP, swing / 10)
         height = max([inside.heights[node] for node in rows[rank]])
         bands.append((y, y + height))
         y += height
