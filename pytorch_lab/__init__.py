@@ -14,7 +14,9 @@
 | `lab.predict(...)`        | guess before you run                                        |
 | `lab.order(...)`          | put lines in order; the order is really run                 |
 | `lab.clinic(...)`         | find the cause of a symptom, then heal the code             |
+| `lab.derivatives(...)`    | fill in a small graph by hand; autograd checks each number  |
 | `lab.recall(...)`         | questions from earlier lessons                              |
+| `lab.vjp(...)`            | choose the vector that goes back through a Jacobian         |
 | `lab.exercise(...)`       | check, hint, reset and solution of a graded exercise        |
 | `lab.setup()`             | the first cell of a notebook: Colab's widgets on            |
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from pytorch_lab import checks, graph, modules
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
-    from pytorch_lab.widgets import card, clinic, order, predict, recall, show
+    from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
 
 __version__ = "0.1.0"
 
@@ -36,6 +38,7 @@ __all__ = [
     "card",
     "checks",
     "clinic",
+    "derivatives",
     "exercise",
     "graph",
     "modules",
@@ -44,17 +47,20 @@ __all__ = [
     "recall",
     "setup",
     "show",
+    "vjp",
 ]
 
 _HOMES = {
     "card": "widgets.card",
     "clinic": "widgets.clinic",
+    "derivatives": "widgets.derivatives",
     "exercise": "checks",
     "order": "widgets.order",
     "predict": "widgets.predict",
     "recall": "widgets.recall",
     "setup": "colab",
     "show": "widgets.show",
+    "vjp": "widgets.vjp",
 }
 
 

@@ -69,7 +69,9 @@ def test_every_name_stands_in_the_table_of_contents_and_is_known_to_type_checker
 
 
 def test_a_name_that_does_not_exist_is_answered_with_those_that_do():
-    with pytest.raises(AttributeError, match=r"has no 'shew'; it has card, .*, show\. See help"):
+    with pytest.raises(
+        AttributeError, match=r"has no 'shew'; it has card, .*, show\b.*\. See help"
+    ):
         pytorch_lab.shew  # noqa: B018
 
 

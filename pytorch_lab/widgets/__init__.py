@@ -6,5 +6,6 @@ from pytorch_lab.widgets.order import order
 from pytorch_lab.widgets.predict import predict
 from pytorch_lab.widgets.recall import recall
 from pytorch_lab.widgets.show import show
+from pytorch_lab.widgets.vjp import vjp
 
-__all__ = ["card", "clinic", "order", "predict", "recall", "show"]
+__all__ = ["card", "clinic", "order", "predict", "recall", "show", "vjp"]
