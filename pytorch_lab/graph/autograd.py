@@ -23,6 +23,7 @@ from pytorch_lab.graph.record import Node, Saved, Shape
 from pytorch_lab.graph.tensors import size_of
 
 Namer = Callable[[torch.Tensor], Any]
+Identity = tuple[Shape, str, int, int | None, int | None]  # shape, dtype, bytes, storage, value
 Attributes = tuple[tuple[str, str], ...]
 
 _LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
@@ -159,8 +160,7 @@ def freeze(
     live: Live,
     *,
     names: Namer = nothing,
-    storages: Namer = nothing,
-    values: Namer = nothing,
+    identify: Callable[[torch.Tensor, int | None], Identity | None] = nothing,
     op_of_node: Callable[[int, int], int | None] = nothing,
     places: Iterable[int] | None = None,
 ) -> tuple[Node, ...]:
@@ -169,8 +169,8 @@ def freeze(
     Args:
         live: the graph.
         names: gives the name of a leaf tensor, or None.
-        storages: gives the number of a tensor's storage, or None.
-        values: gives the place of a tensor among the values recorded, or None.
+        identify: gives shape, dtype, bytes, storage and value of a saved tensor of an op's node, if
+            it was met before: the last two are places among the storages and values recorded.
         op_of_node: gives the op that made a node, from its place and its sequence number.
         places: which nodes; all of them if None.
 
@@ -187,49 +187,61 @@ def freeze(
         >>> kept.name, kept.shape, kept.dtype, kept.bytes, kept.version
         ('result', (3,), 'float32', 12, 0)
     """
-    freezer = _Freezer(names, storages, values)
-    node_of = freezer.node
-    chosen = range(len(live)) if places is None else places
-    return tuple([node_of(live, place, op_of_node) for place in chosen])
+    freezer = _Freezer(live, names, identify, op_of_node)
+    return tuple(map(freezer.node, range(len(live)) if places is None else places))
 
 
 class _Freezer:
-    """Makes records; equal shapes and names are one object."""
+    """Makes records; equal shapes and names are one object.
 
-    def __init__(self, names: Namer, storages: Namer, values: Namer) -> None:
+    `node` and what it calls run for each of tens of thousands, so they ask for nothing twice.
+    """
+
+    def __init__(self, live: Live, names: Namer, identify: Any, op_of_node: Any) -> None:
+        self.live = live
         self.names = names
-        self.storages = storages
-        self.values = values
+        self.identify = identify
+        self.op_of_node = op_of_node
         self.shapes: dict[Shape, Shape] = {}
+        self.alone: dict[Shape, tuple[Shape]] = {}  # of nodes with one output, which most are
 
-    def node(self, live: Live, place: int, op_of: Callable[[int, int], int | None]) -> Node:
-        """The record of one node; this and what it calls runs for each of tens of thousands."""
+    def node(self, place: int) -> Node:
+        """The record of one node."""
+        live = self.live
         node = live.nodes[place]
         name, kind, attributes = _types.get(type(node)) or about_type(node)
         metadata = getattr(node, "_input_metadata", ())
-        shapes = self.shapes
         dtype = device = ""
-        received: list[Shape] = []
-        for one in metadata:
-            shape = () if one.is_nested_tensor else tuple(one.shape)
-            received.append(shapes.setdefault(shape, shape))
+        shapes: tuple[Shape, ...] = ()
         if metadata:
-            dtype, device = metadata[0].dtype, metadata[0].device
-            dtype, device = (
-                _spelled.get(dtype) or spell(dtype),
-                _spelled.get(device) or spell(device),
-            )
-        sequence = sequence_of(node)
-        parameter, hooks = None, 0
+            first = metadata[0]
+            dtype, device = first.dtype, first.device
+            dtype = _spelled.get(dtype) or spell(dtype)
+            device = _spelled.get(device) or spell(device)
+            if len(metadata) > 1 or first.is_nested_tensor:
+                shapes = tuple([self._shape(one) for one in metadata])
+            else:
+                shape = tuple(first.shape)
+                shapes = self.alone.get(shape) or self._alone(shape)
         if kind == "accumulate":
-            parameter, hooks = self.names(node.variable) or "", hooks_of(node.variable)
-        fields = (place, name, kind, live.next[place], live.next_inputs[place], tuple(received))
-        owner = op_of(place, sequence)  # first: `values` may look among this op's tensors
-        saved = self._saved(node, attributes) if attributes else ()
-        rest = (dtype, device, saved, None, parameter, owner, sequence, (), hooks)
-        return _make(Node, fields + rest)
+            leaf = node.variable
+            rest = (dtype, device, (), None, self.names(leaf) or "", None, -1, (), hooks_of(leaf))
+        else:
+            sequence = sequence_of(node)
+            op = self.op_of_node(place, sequence)
+            saved = self._saved(node, attributes, op) if attributes else ()
+            rest = (dtype, device, saved, None, None, op, sequence, (), 0)
+        start = (place, name, kind, live.next[place], live.next_inputs[place], shapes)
+        return _make(Node, start + rest)
 
-    def _saved(self, node: Any, attributes: Attributes) -> tuple[Saved, ...]:
+    def _shape(self, metadata: Any) -> Shape:
+        shape = () if metadata.is_nested_tensor else tuple(metadata.shape)
+        return self.shapes.setdefault(shape, shape)
+
+    def _alone(self, shape: Shape) -> tuple[Shape]:
+        return self.alone.setdefault(shape, (self.shapes.setdefault(shape, shape),))
+
+    def _saved(self, node: Any, attributes: Attributes, op: int | None) -> tuple[Saved, ...]:
         found = []
         for attribute, name in attributes:
             try:
@@ -237,26 +249,25 @@ class _Freezer:
             except RuntimeError:  # a list of tensors that is freed
                 continue
             if type(kept) is tuple:
-                found += [self._save(node, f"{name}[{at}]", one) for at, one in enumerate(kept)]
+                found += [self._save(node, f"{name}[{at}]", one, op) for at, one in enumerate(kept)]
             else:
-                found.append(self._save(node, name, kept))
-        return tuple([saved for saved in found if saved])
+                found.append(self._save(node, name, kept, op))
+        return tuple([saved for saved in found if saved is not None])
 
-    def _save(self, node: Any, name: str, kept: Any) -> Saved | None:
+    def _save(self, node: Any, name: str, kept: Any, op: int | None) -> Saved | None:
         tensor = kept.data
+        if tensor is None:
+            return None
         if not isinstance(tensor, torch.Tensor):
-            return None if tensor is None else Saved(name, (), PACKED, 0, None, None, None)
-        shape, dtype = tuple(tensor.shape), tensor.dtype
-        fields = (
-            name,
-            self.shapes.setdefault(shape, shape),
-            _spelled.get(dtype) or spell(dtype),
-            size_of(tensor),
-            self.storages(tensor),
-            tensor._version and _version_saved(node, name, kept),
-            self.values(tensor),
-        )
-        return _make(Saved, fields)
+            return Saved(name, (), PACKED, 0, None, None, None)
+        known = self.identify(tensor, op)
+        if known is None:
+            shape = tuple(tensor.shape)
+            shape = self.shapes.setdefault(shape, shape)
+            known = (shape, spell(tensor.dtype), size_of(tensor), None, None)
+        shape, dtype, size, storage, value = known
+        version = tensor._version and _version_saved(node, name, kept)
+        return _make(Saved, (name, shape, dtype, size, storage, version, value))
 
 
 _make = tuple.__new__  # half the time of calling the named tuple

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.autograd import Live, freeze, walk
+from pytorch_lab.graph.autograd import Identity, Live, freeze, spell, walk
 from pytorch_lab.graph.backward import Seen, Summary, watch
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.record import Node
-from pytorch_lab.graph.tensors import Tensors
+from pytorch_lab.graph.record import Node, Shape
+from pytorch_lab.graph.tensors import Tensors, size_of
 
 
 class Grown:
@@ -49,8 +49,7 @@ class Grown:
         self.nodes += freeze(
             live,
             names=look.name,
-            storages=look.storage,
-            values=look.value,
+            identify=look.identify,
             op_of_node=look.op_of,
             places=range(len(self.nodes), len(live)),
         )
@@ -118,36 +117,45 @@ class _Reader:
         self._ops = [one[2] for one in made]
         self._rows = rows
         self._values = tensors.rows
-        self._addresses = tensors.addresses
+        self._tensors = tensors
         self._names = names.tensors
-        self._op: int | None = None
-        self._storage: int | None = None
 
     def op_of(self, place: int, sequence: int) -> int | None:
         """The op that made a node: torch's count of nodes was there while it ran."""
         at = bisect_right(self._before, sequence) - 1
-        self._op = self._ops[at] if at >= 0 and sequence < self._after[at] else None
-        return self._op
+        return self._ops[at] if at >= 0 and sequence < self._after[at] else None
 
     def name(self, leaf: torch.Tensor) -> str:
         """The name of a leaf tensor; empty if nobody named it."""
         return self._names.get(id(leaf), ("", ""))[1]
 
-    def storage(self, tensor: torch.Tensor) -> int | None:
-        """The number of a saved tensor's storage, if an op met it."""
-        try:
-            self._storage = self._addresses.get(tensor.untyped_storage()._cdata)
-        except (RuntimeError, NotImplementedError):  # sparse
-            self._storage = None
-        return self._storage
+    def identify(self, tensor: torch.Tensor, op: int | None) -> Identity | None:
+        """Which value a saved tensor is: known itself, or by its memory among those of the op."""
+        known = self._tensors.last(tensor)
+        if known is None:
+            return self._by_memory(tensor, op)
+        value = known[3]
+        if known[1] and op is not None:  # it was written to: which of its versions did the op see?
+            value = self._of_op(op, known[4], tensor.shape)
+            if value is None:
+                value = known[3]
+        look = self._values[value][2]
+        return look[0], look[1], look[4], known[4], value
 
-    def value(self, tensor: torch.Tensor) -> int | None:
-        """Which value a saved tensor is: one of the op's that has its memory and its shape."""
-        if self._op is None or self._storage is None:
+    def _by_memory(self, tensor: torch.Tensor, op: int | None) -> Identity | None:
+        """Torch saves a result as a new tensor that shares its memory."""
+        storage = self._tensors.number(tensor)
+        if storage is None:
             return None
-        row, values, storage = self._rows[self._op], self._values, self._storage
-        shape = tensor.shape
-        for place in (*row.outputs, *row.inputs):
+        value = None if op is None else self._of_op(op, storage, tensor.shape)
+        if value is not None:
+            look = self._values[value][2]
+            return look[0], look[1], look[4], storage, value
+        return tuple(tensor.shape), spell(tensor.dtype), size_of(tensor), storage, None
+
+    def _of_op(self, op: int, storage: int, shape: Shape) -> int | None:
+        row, values = self._rows[op], self._values
+        for place in row.outputs + row.inputs:
             if values[place][6] == storage and values[place][2][0] == shape:
                 return place
         return None

@@ -224,6 +224,18 @@ class Tensors:
         self._weak.append((type(storage), storage._weak_ref()))
         return number, True
 
+    def last(self, tensor: torch.Tensor) -> Known | None:
+        """What was known last of a tensor; None if it was never met."""
+        known = self._known.get(id(tensor))
+        return known if known is not None and known[0]() is tensor else None
+
+    def number(self, tensor: torch.Tensor) -> int | None:
+        """The number of a tensor's storage; None if none of its tensors was met."""
+        try:
+            return self.addresses.get(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):  # sparse
+            return None
+
     def _look(self, tensor: torch.Tensor) -> Look:
         try:
             key: Any = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
