@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pytorch_lab.graph.columns import set_columns
 from pytorch_lab.graph.layers import Inside, Net, stack_layers
-from pytorch_lab.graph.routes import Route, join_routes, place_rows
+from pytorch_lab.graph.routes import Route, join_routes, place_rows, rounded
 
 Size = tuple[float, float]
 
@@ -108,11 +108,11 @@ def layout(diagram: Diagram, opened: Iterable[int] = ()) -> Layout:
         tree.sizes[frame] = (inside.width, inside.height)
     corners = _corners(tree, insides)
     boxes = tuple(
-        Box(item, *_rounded(*corners[item], *tree.sizes[item]), item in insides)
+        Box(item, *map(rounded, (*corners[item], *tree.sizes[item])), item in insides)
         for item in tree.shown[1:]
     )
     routes = join_routes(tree.pairs, tree.flipped, tree.parents, tree.ends, insides, corners)
-    return Layout(*_rounded(*tree.sizes[0]), boxes, routes)
+    return Layout(*map(rounded, tree.sizes[0]), boxes, routes)
 
 
 class Tree:
@@ -206,7 +206,3 @@ def _corners(tree: Tree, insides: dict[int, Inside]) -> dict[int, tuple[float, f
         for item, left, top in zip(tree.kids[frame], inside.lefts, inside.tops, strict=True):
             corners[item] = (x + left, y + top)
     return corners
-
-
-def _rounded(*numbers: float) -> tuple[float, ...]:
-    return tuple(round(number, 1) for number in numbers)

@@ -5,6 +5,7 @@ layer at the right place already. So no edge goes through a foreign box.
 """
 
 from collections.abc import Mapping, Sequence
+from math import floor
 from typing import NamedTuple
 
 from pytorch_lab.graph.layers import Inside, Net
@@ -209,12 +210,22 @@ def join_routes(
             node = inside.place[item] if item >= 0 else net.port
             left, top = corners[within]
             for x, y in _piece(inside, net, node):
-                _append(points, round(left + x, 1), round(top + y, 1))
+                _append(points, rounded(left + x), rounded(top + y))
         if (source, target) in flipped:
             routes.append(Route(target, source, tuple(reversed(points))))
         else:
             routes.append(Route(source, target, tuple(points)))
     return tuple(routes)
+
+
+def rounded(number: float) -> float:
+    """To 0.1, a half upwards, as JavaScript does.
+
+    Example:
+        >>> rounded(0.25), rounded(0.35)
+        (0.3, 0.4)
+    """
+    return floor(number * 10 + 0.5) / 10
 
 
 def _append(points: list[Point], x: float, y: float) -> None:
