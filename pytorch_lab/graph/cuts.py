@@ -110,6 +110,14 @@ def _cause(op: Op, outputs: list[Value]) -> str:
     return "no_derivative"
 
 
+def first_exit(flow: Flow) -> Cut | None:
+    """The first op that hands the numbers out of torch; one that only decides comes last."""
+    if not flow.exits:
+        return None
+    op = min(flow.exits, key=lambda op: (op.name in _DECISIONS, op.index))
+    return Cut(op, _cause(op, []), False)
+
+
 def needed_for(record: GraphRecord, places: Iterable[int]) -> set[int]:
     """All values whose numbers go into some others, the way of the gradient or not.
 

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch.overrides import _get_current_function_mode_stack
 
-from pytorch_lab.graph.capture import Recorder, record
+from pytorch_lab.graph.capture import record
 from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.recorder import Recorder
 
 
 class Observed(functools.partial):

@@ -6,11 +6,12 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.cuts import Cut, Flow, came_back, follow, results_of
+from pytorch_lab.graph.cuts import Cut, Flow, came_back, first_exit, follow, results_of
 from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.observing import observe
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.spots import line_of
 from pytorch_lab.graph.why_tensor import capital, has_grad
 
 _SAYS = {
@@ -75,18 +76,17 @@ def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
         return _reaches(record, place, name)
     on_the_way = [cut for cut in flow.cuts if cut.to_result]
     if on_the_way:
-        return _at(record, on_the_way[0], name, flow)
-    if flow.exits:
-        first = min(flow.exits, key=lambda op: (op.name in ("bool", "is_nonzero"), op.index))
-        decides = first.name in ("bool", "is_nonzero", "equal", "allclose", "contains")
-        cut = Cut(first, "only_decides" if decides else "left_torch", False)
-        return _at(record, cut, name, flow)
+        return explain_cut(record, on_the_way[0], name, flow)
+    left = first_exit(flow)
+    if left is not None:
+        return explain_cut(record, left, name, flow)
     if flow.readers:
         return _dropped(flow.readers[-1], name, record)
     return _unused(record, place, name)
 
 
-def _at(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
+def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
+    """The explanation of one cut between the result and `name`."""
     op = cut.op
     facts = [f"{op.name}: its input asks for a gradient, its result does not"]
     if cut.to_result:
@@ -96,7 +96,7 @@ def _at(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
         back = next(came_back(record, op.index), None)
         if back:
             facts.append(f"numbers come back as a new tensor at {back.where}")
-    facts += _line_of(record, op)
+    facts += line_of(record, op)
     others = [c for c in flow.cuts if c.to_result and c.op.site != op.site][:_MOST_OTHERS]
     facts += [f"cut as well at {other.op.site.where} by {other.op.name}" for other in others]
     words = {"name": name, "op": f"`{op.name}`"}
@@ -110,13 +110,6 @@ def _at(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
     )
 
 
-def _line_of(record: GraphRecord, op: Op) -> list[str]:
-    lines = record.source(op.site.file) if op.site.line else []
-    text = lines[op.site.line - 1].strip() if 0 < op.site.line <= len(lines) else ""
-    inside = f" (in module `{op.module}`)" if op.module else ""
-    return [f"{op.site.where}: {text}{inside}"] if text else []
-
-
 def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
     return Explanation(
         "not_in_loss",
@@ -125,7 +118,7 @@ def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
         op.site.where,
         (
             "its results have a graph, and nobody on the way to the loss reads them",
-            *_line_of(record, op),
+            *line_of(record, op),
         ),
         "add the result to the loss, or leave the computation out if it is not needed",
     )
