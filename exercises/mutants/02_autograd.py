@@ -1285,7 +1285,7 @@ def fit(cell, chunks, lr):
         loss = (out - targets).square().mean()
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.detach().tolist())
     return losses
 """,
     "02.5": """
