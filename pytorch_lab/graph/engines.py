@@ -12,9 +12,9 @@ so it is for graphs that are known to have none.
 """
 
 import contextvars
-import heapq
 import threading
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from queue import SimpleQueue
 from typing import Any
 
@@ -194,6 +194,7 @@ class Direct:
         self._release = release
         self._waiting = waiting_for(live, start)
         self._buffers: dict[int, list[torch.Tensor | None]] = {}
+        self._sums: set[tuple[int, int]] = set()  # buffers that hold a tensor of our own making
         self._heap: list[tuple[float, int]] = [(0, start)]
 
     @property
@@ -208,18 +209,14 @@ class Direct:
         before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
         try:
-            heap, buffers = self._heap, self._buffers
             self._run()
-            while heap:
-                place = self.place = heap[0][1]
-                buffer = buffers.pop(place, None)
-                self.gradients = buffer or (None,) * len(self._nodes[place].shapes)
-                if stop(place):
+            while self._heap:
+                if stop(self._arrive()):
                     return
                 self._run()
-            self._release()
         finally:
             torch._C._set_grad_enabled(before)
+        self._release()
         self.close()
 
     def close(self) -> None:
@@ -227,40 +224,57 @@ class Direct:
         self.done = True
         self.place, self.gradients = None, ()
         self._heap, self._live, self._release = [], Live(), lambda: None
+        self._buffers = {}
 
     give_up = close
 
+    def _arrive(self) -> int:
+        place = self.place = self._heap[0][1]
+        buffer = self._buffers.pop(place, None)
+        self.gradients = tuple(buffer) if buffer else (None,) * len(self._nodes[place].shapes)
+        return place
+
     def _run(self) -> None:
         """Call the node whose turn it is, and hand on what it gives."""
-        place = heapq.heappop(self._heap)[1]
-        live, waiting = self._live, self._waiting
-        node, targets = live.nodes[place], live.next[place]
+        heap, live, waiting, records = self._heap, self._live, self._waiting, self._nodes
+        place = heappop(heap)[1]
+        targets = live.next[place]
         self.order.append(place)
         gradients, self.gradients = self.gradients, ()
-        results = node(*gradients)
-        if not isinstance(results, tuple):
+        results = live.nodes[place](*gradients)
+        if type(results) is not tuple:
             results = (results,)
-        if len(results) != len(targets):  # some inputs need no gradient
-            edges = zip(node.next_functions, results, strict=True)
-            results = [result for (there, _), result in edges if there is not None]
+        if len(results) != len(targets):
+            results = self._asked_for(place, results)
         for there, number, result in zip(targets, live.next_inputs[place], results, strict=True):
             if result is not None:
                 self._deliver(there, number, result)
-            waiting[there] -= 1
-            if not waiting[there]:
-                sequence = self._nodes[there].sequence
-                heapq.heappush(self._heap, (-sequence if sequence >= 0 else _FIRST, there))
+            left = waiting[there] = waiting[there] - 1
+            if not left:
+                sequence = records[there].sequence
+                heappush(heap, (-sequence if sequence >= 0 else _FIRST, there))
+
+    def _asked_for(self, place: int, results: Gradients) -> list[torch.Tensor | None]:
+        """Without what is for inputs that need no gradient."""
+        edges = zip(self._live.nodes[place].next_functions, results, strict=True)
+        return [result for (there, _), result in edges if there is not None]
 
     def _deliver(self, there: int, number: int, gradient: torch.Tensor) -> None:
         record = self._nodes[there]
-        shapes = record.shapes
-        if gradient.shape != shapes[0] or spell(gradient.dtype) != record.dtype or number:
+        if number or gradient.shape != record.shapes[0] or spell(gradient.dtype) != record.dtype:
             gradient = fitted(gradient, self._live.nodes[there]._input_metadata[number])
         buffer = self._buffers.get(there)
         if buffer is None:
-            buffer = self._buffers[there] = [None] * len(shapes)
+            buffer = self._buffers[there] = [None] * len(record.shapes)
         old = buffer[number]
-        buffer[number] = gradient if old is None else added(old, gradient)
+        if old is None:
+            buffer[number] = gradient
+        elif (there, number) in self._sums and gradient.layout is torch.strided:
+            old.add_(gradient)
+        else:
+            buffer[number] = total = added(old, gradient)
+            if total.layout is torch.strided:
+                self._sums.add((there, number))
 
 
 _FIRST = float("-inf")

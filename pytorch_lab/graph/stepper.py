@@ -21,7 +21,7 @@ from pytorch_lab.graph.autograd import Live, edge_of, freeze, walk
 from pytorch_lab.graph.engines import Direct, Engine, Gradients, needs_engine
 from pytorch_lab.graph.record import Node
 
-SMALL = 4096  # elements a node on average; above, waking a thread costs nothing to speak of
+SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
 
 
 class Stepper:
@@ -148,7 +148,7 @@ class Stepper:
         Raises:
             UsageError: there is nothing left to run, or what was put into `gradients` doesn't fit.
         """
-        return self._go(lambda place: True)
+        return self._go(_always)
 
     def run(self, until: str | int | None = None) -> Node | None:
         """Run on.
@@ -180,15 +180,17 @@ class Stepper:
         return f"<Stepper: {ran}, {f'next is {self.node.name}' if self.node else 'done'}>"
 
     def _go(self, stop: Any) -> Node | None:
-        if self.done:
+        driver = self._driver
+        if driver.done:
             raise UsageError(
                 f"expected a node that is left to run, but backward is done: all "
                 f"{len(self.order)} have run; make a new stepper from a new result"
             )
-        changed = self._changed()
-        self._shown, self._given = None, []
-        self._driver.go(changed, stop)
-        return self.node
+        changed = None if self._shown is None else self._changed()
+        self._shown = None
+        driver.go(changed, stop)
+        place = driver.place
+        return None if place is None else self.nodes[place]
 
     def _changed(self) -> Gradients | None:
         """The learner's gradients if one of them is another now."""
@@ -211,6 +213,10 @@ class Stepper:
             return None
         pairs = zip(self._shown, came, changed, strict=True)
         return tuple(new if differs else old for new, old, differs in pairs)
+
+
+def _always(place: int) -> bool:
+    return True
 
 
 def _check(new: Any, old: torch.Tensor | None, name: str) -> None:
@@ -271,16 +277,19 @@ class _Backward:
 
 
 class _Release:
-    """Free a graph whose nodes were called one by one: torch does that only in a backward.
+    """Free a graph whose nodes were called one by one, if somebody still holds its result.
 
-    So it gets one in which no gradient goes in: nothing is computed and nothing accumulated.
+    Torch frees a graph only in a backward, so it gets one in which no gradient goes in: nothing is
+    computed and nothing accumulated.
     """
 
-    def __init__(self, root: torch.Tensor):
-        self._root: torch.Tensor | None = root
+    def __init__(self, root: torch.Tensor) -> None:
+        self._root = weakref.ref(root)
 
     def __call__(self) -> None:
-        root, self._root = self._root, None
+        root = self._root()
+        if root is None or root.grad_fn is None:
+            return
         handle = root.grad_fn.register_prehook(lambda gradients: (None,) * len(gradients))
         try:
             root.backward(torch.ones_like(root))
