@@ -221,7 +221,7 @@ function link(inside, above, below, out, into) {
   inside.up[below].push([above, out, into]);
 }
 
-const under = (net, node) => `${net.key} ${node}`; // the key of `into` and `attached`
+const under = (net, node) => net.key * 2 ** 26 + node; // the key of `into` and `attached`
 
 function setRanks(inside, starts) {
   const { rank, nets, nItems } = inside;
@@ -435,8 +435,9 @@ function setColumns(inside) {
   inside.x = column.map((at, node) => x[at] + shift[node]);
 }
 
+/** The column of each node, how far it stands to the right in it, and how many there are. */
 function tie(inside) {
-  const { below, hangs } = ties(inside);
+  const { below, shifts, hangs } = ties(inside);
   const column = new Array(hangs.length).fill(0);
   const shift = new Array(hangs.length).fill(0);
   let nColumns = 0;
@@ -447,10 +448,10 @@ function tie(inside) {
       for (;;) {
         column[to] = nColumns;
         shift[to] = by;
-        if (!below.has(to)) break;
-        const [next, more] = below.get(to);
-        to = next;
-        by = Math.abs(by + more) <= DRIFT ? by + more : 0;
+        if (below[to] < 0) break;
+        by += shifts[to];
+        if (Math.abs(by) > DRIFT) by = 0;
+        to = below[to];
       }
       nColumns += 1;
     }
@@ -458,27 +459,32 @@ function tie(inside) {
   return { column, shift, nColumns };
 }
 
+/** Of each node what hangs on it (or -1), and how far to the right; which nodes hang on another. */
 function ties(inside) {
-  const below = new Map();
-  const hangs = new Array(inside.rank.length).fill(false);
-  const place = new Array(inside.rank.length).fill(0);
+  const n = inside.rank.length;
+  const below = new Array(n).fill(-1);
+  const shifts = new Array(n).fill(0);
+  const hangs = new Array(n).fill(false);
+  const place = new Array(n).fill(0);
   for (const row of inside.rows) number(row, place);
   const [high, low] = reaches(inside);
-  for (const row of inside.rows.slice(0, -1)) {
+  const hang = (node, other, by) => {
+    below[node] = other;
+    shifts[node] = by;
+    hangs[other] = true;
+  };
+  for (let i = 0; i + 1 < inside.rows.length; i += 1) {
+    const row = inside.rows[i];
     if (row.length === 1 && inside.down[row[0]].length === 1) {
       const [other, into, out] = inside.down[row[0]][0];
       if (inside.up[other].length === 1) {
-        below.set(row[0], [other, out - into]);
-        hangs[other] = true;
+        hang(row[0], other, out - into);
         continue;
       }
     }
-    for (const [node, other, by] of choose(inside, row, place, high, low)) {
-      below.set(node, [other, by]);
-      hangs[other] = true;
-    }
+    for (const tied of choose(inside, row, place, high, low)) hang(...tied);
   }
-  return { below, hangs };
+  return { below, shifts, hangs };
 }
 
 /** How far up and how far down the longest way through each node leads. */
@@ -489,8 +495,8 @@ function reaches({ rank, rows, down }) {
       for (const [other] of down[node]) if (high[node] < high[other]) high[other] = high[node];
     }
   }
-  for (const row of [...rows].reverse()) {
-    for (const node of row) {
+  for (let i = rows.length - 1; i >= 0; i -= 1) {
+    for (const node of rows[i]) {
       for (const [other] of down[node]) if (low[other] > low[node]) low[node] = low[other];
     }
   }
@@ -592,8 +598,9 @@ function gatherWishes({ down }, column, shift, nColumns) {
 function pull(x, order, left, right, wishes) {
   for (const each of order) {
     if (!wishes[each].length) continue;
-    const places = wishes[each].map(([other, by]) => x[other] + by).sort((a, b) => a - b);
+    const places = wishes[each].map(([other, by]) => x[other] + by);
     const half = places.length >> 1;
+    if (half) places.sort((a, b) => a - b);
     let to = places.length % 2 ? places[half] : (places[half - 1] + places[half]) / 2;
     for (const [other, need] of right[each]) to = Math.min(to, x[other] - need);
     for (const [other, need] of left[each]) to = Math.max(to, x[other] + need);
