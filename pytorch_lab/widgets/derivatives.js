@@ -170,13 +170,13 @@ function render({ model, el }) {
   let first = { ...state.kept.first };
   const fields = { slopes: [], gradients: [] };
   const everyField = () => [...fields.slopes, ...fields.gradients];
-  const allRight = (list) => list.every((one) => one.isRight());
+  const complete = (list) => list.every((one) => one.isRight());
 
   function fill(blank) {
     const made = field({
       blank, names: state.names,
       onward: () => {
-        const list = allRight(fields.slopes) ? fields.gradients : fields.slopes;
+        const list = complete(fields.slopes) ? fields.gradients : fields.slopes;
         const from = list.indexOf(made) + 1;
         [...list.slice(from), ...list].find((one) => !one.isRight())?.input.focus();
       },
@@ -195,7 +195,7 @@ function render({ model, el }) {
   function advance() {
     const { slopes, gradients } = fields;
     const done = (list) => `${list.filter((one) => one.isRight()).length} of ${list.length}`;
-    const open = allRight(slopes);
+    const open = complete(slopes);
     for (const { element } of gradients) element.classList.toggle("hand-later", !open);
     step.textContent = open ? `2. The gradients, from ${last} back: ${done(gradients)}` : `1. The local derivatives: ${done(slopes)}`;
     hint.replaceChildren(...prose(open
@@ -203,7 +203,7 @@ function render({ model, el }) {
       : "On each arrow: how fast does the box **below** move when the box **above** moves, and all else is still?"));
     end.replaceChildren();
     if (!open) return "";
-    if (!allRight(gradients)) return gradients.some((one) => one.isRight()) ? "" : `All local derivatives are right. Now the gradients, from ${last} back.`;
+    if (!complete(gradients)) return gradients.some((one) => one.isRight()) ? "" : `All local derivatives are right. Now the gradients, from ${last} back.`;
     const right = Object.values(first).filter(Boolean).length;
     const total = slopes.length + gradients.length;
     const words = `All ${total} numbers agree with autograd, ${right === total ? "all" : right} at the first try.`;

@@ -10,6 +10,7 @@ from torch import nn
 
 import pytorch_lab as lab
 from pytorch_lab.widgets.clinic import Clinic
+from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
 from pytorch_lab.widgets.order import Order
 from pytorch_lab.widgets.predict import Predict
@@ -38,12 +39,13 @@ WIDGETS = {
         "00.c1", "It raises", code="a = 1 / 0", measure="a", healed="a == 1", fix="a = 1 / 1",
         causes={"zero": "Yes.", "one": "No."}, cause="zero",
     ),
+    "derivatives": lambda: lab.derivatives("00.d1", lambda a, b: a * b + b, a=2.0, b=3.0),
     "recall": lambda: lab.recall(
         "00.r", [{"ask": "What?", "choices": {"a": "Why a.", "b": "Why b."}, "answer": "b"}]
     ),
     "xray": lambda: lab.show(Hiding()),
 }  # fmt: skip
-SHEETS = {kind._css for kind in (Predict, Order, Clinic, Recall, ExercisePanel, Xray)}
+SHEETS = {kind._css for kind in (Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Xray)}
 
 
 @pytest.mark.parametrize("name", WIDGETS)
