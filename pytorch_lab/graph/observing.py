@@ -6,7 +6,6 @@ question is asked while the recording runs.
 
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ class Observed(functools.partial):
     places: tuple[int, ...] = ()
     error: Exception | None = None
     _asked: Sequence[torch.Tensor] = ()
-    _within: AbstractContextManager[Any] = nullcontext()
+    _after: Callable[[Any, Recorder], None] | None = None
 
     def __call__(self) -> Any:
         """What the recording calls."""
@@ -40,8 +39,10 @@ class Observed(functools.partial):
         if recorder is not None:
             self.places = tuple(recorder.tensors.met(tensor)[3] for tensor in self._asked)
         try:
-            with self._within:
-                return self.func()
+            result = self.func()
+            if self._after is not None and recorder is not None:
+                self._after(result, recorder)
+            return result
         except Exception as error:
             self.error = error
             raise
@@ -51,7 +52,7 @@ def observe(
     fn: Callable[[], Any],
     tensors: Sequence[torch.Tensor] = (),
     *,
-    within: AbstractContextManager[Any] | None = None,
+    after: Callable[[Any, Recorder], None] | None = None,
     values: str = "summary",
 ) -> Observed:
     """Record one call of `fn`.
@@ -59,7 +60,7 @@ def observe(
     Args:
         fn: takes no arguments.
         tensors: which values are these?
-        within: a context for the call, inside of the recording.
+        after: called with the result and the recorder, while it still records.
         values: as for `record`.
 
     Example:
@@ -70,7 +71,7 @@ def observe(
     """
     call = Observed(fn)
     call._asked = tensors
-    call._within = within or nullcontext()
+    call._after = after
     call.record = record(call, values=values)
     return call
 

@@ -149,7 +149,8 @@ def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
         f"{capital(name)} is not used: none of the {len(record.ops)} ops that ran reads it.",
         "",
         (f"no op reads {name}",),
-        "use it in the computation of the loss; a layer must be called in forward",
+        "use it in the computation of the loss (a layer must be called in forward); nothing, if "
+        "this run is not meant to train it",
     )
 
 

@@ -215,8 +215,8 @@ def _unused_input(scene: Scene) -> Explanation:
     given = next((f.f_locals.get("inputs") for f in scene.inner if f.f_code.co_name == "grad"), ())
     name, facts = "an input", []
     given = given if isinstance(given, tuple | list) else (given,)
-    if place < len(given) and isinstance(given[place], torch.Tensor):
-        tensor = given[place]
+    tensor = given[place] if place < len(given) else None
+    if isinstance(tensor, torch.Tensor):
         name = scene.name_of(tensor) or f"input {place}"
         facts.append(f"the graph has {len(scene.leaves)} leaves; {name} is none of them")
         if tensor.grad_fn is not None and scene.roots and walk([tensor]).nodes:
