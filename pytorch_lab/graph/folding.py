@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-FANOUT = 24  # a frame with more in it is divided into ranges
+MOST, FANOUT = 36, 24  # a frame with more in it is divided into ranges of at most so many
 PERIODS = 40  # the longest pattern of leaves that is looked for
 FEW = 6  # repeats up to which all stand side by side
 
@@ -36,7 +36,7 @@ class Bud:
         self.kind, self.title, self.ref, self.kids, self.key = kind, title, ref, kids, key
         self.place: tuple[str, int, int] | None = None
         self.form = -1
-        self.span = (self, self, 1)
+        self.span: tuple[Bud, Bud, int] = (self, self, 1)
 
 
 class Folder:
@@ -66,7 +66,7 @@ class Folder:
 
     def divide(self, kids: list[Bud], kind: str) -> list[Bud]:
         """Ranges of about equal length, and ranges of ranges, so that no frame holds too many."""
-        if len(kids) <= FANOUT:
+        if len(kids) <= MOST:
             return kids
         depth = 2
         while FANOUT**depth < len(kids):

@@ -127,10 +127,8 @@ class Tree:
         outer = [each for each in values if each.op is None and each.index not in inputs]
         names = [each.name for each in outer if each.kind in ("parameter", "input")]
         names = names or [each.name for each in outer if each.name]
-        start = f"{op.module}." if op.module else ""
-        names = [name.removeprefix(start) for name in names]
         if names:
-            self.chips[leaf] = names
+            self.chips[leaf] = [_within(name, op) for name in names]
 
     def _grow_nodes(self) -> None:
         record = self.record
@@ -145,7 +143,8 @@ class Tree:
                 ends = record.nodes[other].kind == "accumulate"
                 if ends and is_tiny and other not in leaves:
                     name = record.nodes[other].parameter or "leaf"
-                    leaves[other] = Bud("node", name, other)
+                    op = None if node.op is None else record.ops[node.op]
+                    leaves[other] = Bud("node", _within(name, op), other)
                     _add(frame, leaves[other])
             leaves[node.index] = leaf = Bud("node", node.name, node.index)
             op = None if node.op is None else record.ops[node.op]
@@ -159,13 +158,19 @@ class Tree:
                     self.edges.append((leaves[other], leaves[node.index]))
                 else:
                     name = record.nodes[other].parameter or "leaf"
-                    self.chips.setdefault(leaves[node.index], []).append(name)
+                    op = None if node.op is None else record.ops[node.op]
+                    self.chips.setdefault(leaves[node.index], []).append(_within(name, op))
 
 
 def _home(op: Op) -> tuple[str, int] | None:
     if op.inside is not None:
         return "op", op.inside
     return None if op.call is None else ("call", op.call)
+
+
+def _within(name: str, op: Op | None) -> str:
+    """A parameter's name as the module says it that runs the op."""
+    return name.removeprefix(f"{op.module}.") if op and op.module else name
 
 
 def _add(frame: Bud, kid: Bud) -> None:

@@ -107,12 +107,10 @@ def layout(diagram: Diagram, opened: Iterable[int] = ()) -> Layout:
         insides[frame] = inside
         tree.sizes[frame] = (inside.width, inside.height)
     corners = _corners(tree, insides)
-    boxes = tuple(
-        Box(item, *map(rounded, (*corners[item], *tree.sizes[item])), item in insides)
-        for item in tree.shown[1:]
-    )
+    boxes = tuple([_box(item, corners[item], tree) for item in tree.shown[1:]])
     routes = join_routes(tree.pairs, tree.flipped, tree.parents, tree.ends, insides, corners)
-    return Layout(*map(rounded, tree.sizes[0]), boxes, routes)
+    width, height = tree.sizes[0]
+    return Layout(rounded(width), rounded(height), boxes, routes)
 
 
 class Tree:
@@ -134,8 +132,10 @@ class Tree:
         self.sizes = dict(enumerate(diagram.sizes))
         by = stand_ins(diagram.ends, opened)
         self.shown = [item for item, shown in enumerate(by) if item == shown]
-        self.frames = [item for item in self.shown if item == 0 or item in opened]
-        self.frames = [item for item in self.frames if diagram.ends[item] > item + 1 or item == 0]
+        is_frame = [end > item + 1 for item, end in enumerate(diagram.ends)]
+        self.frames = [
+            item for item in self.shown if item == 0 or (item in opened and is_frame[item])
+        ]
         self.parents = {0: -1}
         self.kids: dict[int, list[int]] = {frame: [] for frame in self.frames}
         above = [0]
@@ -206,3 +206,9 @@ def _corners(tree: Tree, insides: dict[int, Inside]) -> dict[int, tuple[float, f
         for item, left, top in zip(tree.kids[frame], inside.lefts, inside.tops, strict=True):
             corners[item] = (x + left, y + top)
     return corners
+
+
+def _box(item: int, corner: tuple[float, float], tree: Tree) -> Box:
+    (x, y), (width, height) = corner, tree.sizes[item]
+    size = rounded(width), rounded(height)
+    return Box(item, rounded(x), rounded(y), *size, item in tree.kids)
