@@ -8,6 +8,21 @@
 """
 
 from pytorch_lab.graph.capture import record
+from pytorch_lab.graph.compare import GraphDiff, compare
+from pytorch_lab.graph.explanation import Explanation
+from pytorch_lab.graph.existing import of
 from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.why_error import why_error
+from pytorch_lab.graph.why_gradient import why_gradient
+from pytorch_lab.graph.why_none import why_none
 
-__all__ = ["GraphRecord", "record"]
+__all__ = [
+    "Explanation",
+    "GraphDiff",
+    "GraphRecord",
+    "compare",
+    "record",
+    "why_error",
+    "why_gradient",
+    "why_none",
+]
