@@ -637,7 +637,7 @@ def test_show_a_module_and_its_record():
 def test_show_refuses_what_it_does_not_know():
     with pytest.raises(UsageError) as caught:
         lab.show([1, 2])
-    message = "show(x) expected a ModuleTree or an nn.Module, got 'list': [1, 2]"
+    message = "a GraphDiff or a tensor with a grad_fn, got 'list': [1, 2]"
     assert str(caught.value).startswith(message)
 
 

@@ -37,9 +37,35 @@ def _module_tree(tree: Any, *inputs: Any, **kwargs: Any) -> LabWidget:
     return Xray(tree)
 
 
+def _played(record: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.player import Player
+
+    if args or kwargs:
+        raise UsageError(
+            "show(record) expected the record alone, got more beside it; "
+            "give inputs when it is made: show(graph.record(model, inputs))."
+        )
+    return Player(record)
+
+
+def _tensor(tensor: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab import graph
+
+    if tensor.grad_fn is None:
+        raise UsageError(
+            "show(tensor) expected a tensor with a grad_fn, got one without: it was not computed "
+            "from anything that requires a gradient; "
+            "print it, or show the run that made it: show(graph.record(f, x))."
+        )
+    return _played(graph.of(tensor), *args, **kwargs)
+
+
 HANDLERS = [
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
+    Handler("pytorch_lab.graph.recorded.GraphRecord", _played, "a GraphRecord"),
+    Handler("pytorch_lab.graph.compare.GraphDiff", _played, "a GraphDiff"),
+    Handler("torch.Tensor", _tensor, "a tensor with a grad_fn"),
 ]
 
 
@@ -53,7 +79,8 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
         Linear
 
     Args:
-        x: an `nn.Module`, or a record such as a `ModuleTree`.
+        x: an `nn.Module`, a tensor with a `grad_fn`, or a record such as a `ModuleTree` or a
+            `GraphRecord`.
         args: example inputs for the module: its forward is then run once.
         kwargs: the same, by name.
 
@@ -64,5 +91,6 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
     for handler in HANDLERS:
         if handler.type in names:
             return handler.draw(x, *args, **kwargs)
-    known = " or ".join(handler.says for handler in HANDLERS)
+    *others, last = (handler.says for handler in HANDLERS)
+    known = f"{', '.join(others)} or {last}"
     raise UsageError(f"show(x) expected {known}, got {type(x).__name__!r}: {x!r:.60}")

@@ -1,0 +1,514 @@
+// The player: what ran, played step by step. Python packs a record (player_state.py); here it is
+// unpacked, laid out, drawn and played. The files in front of this: graph_layout.js (where boxes
+// go), player_film.js (what ran), player_items.js (what a box stands for), player_canvas.js and
+// player_paint.js (the picture), player_panes.js (source and details), player_timeline.js.
+
+const VIEWS = { ops: "Operations", autograd: "Autograd graph" };
+
+/** The film, with room for the details that come later. */
+function filmOf(packed, details, key) {
+  const film = unpackFilm(packed);
+  return Object.assign(film, { key, known: { values: {}, nodes: {}, formulas: {}, count: 0 }, asked: new Set() , ...(details && { whole: true })});
+}
+
+function learn(film, details) {
+  for (const part of ["values", "nodes", "formulas"]) Object.assign(film.known[part], details[part]);
+  film.known.count += 1;
+}
+
+/** What stands in the transport: "forward 3 of 14: linear (32, 128)". */
+export function sayStep(film, at) {
+  if (at < 0) return "before the first step";
+  const step = film.steps[at];
+  if (!step) return "";
+  if (!step.back) {
+    const op = film.ops[step.index];
+    const value = film.values[op.outputs[0]];
+    return `forward ${at + 1} of ${film.forward}: ${op.name}${value ? ` → ${spellShape(value.shape)}` : ""}`;
+  }
+  const node = film.nodes[step.index];
+  const name = node.kind === "accumulate" ? `${node.parameter || "leaf"}.grad` : plainNode(node.name);
+  return `backward ${at + 1 - film.forward} of ${film.steps.length - film.forward}: ${name}`;
+}
+
+/** What a box or a step is about: see `detailsPane`. */
+function subjectOf(pane, item, pinned) {
+  const look = pane.scene.looks[item];
+  const index = pane.scene.refs[item];
+  if (look.kind === "op" || look.kind === "function") return { kind: "op", index, pinned };
+  if (look.kind === "node") return { kind: "node", index, pinned };
+  if (look.kind === "input") {
+    return { kind: "value", index, pinned };
+  }
+  return { kind: "frame", index, item, look, about: pane.index.of(item), pinned };
+}
+
+function open(state, { root, say, model }) {
+  const films = state.films.map((packed, i) => filmOf(packed, state.details?.[i], i));
+  films.forEach((film, i) => state.details?.[i] && learn(film, state.details[i]));
+  films.forEach((film, i) => { film.source = state.source?.[i] ?? []; });
+  const known = { ...state.scenes }; // packed, by view
+  const diff = state.diff;
+  const times = mergeTimes(films, diff?.ops ?? [], diff?.nodes ?? []);
+  const total = times[0].length - 1;
+  const view = {
+    films, times, place: 0, speed: 1, colour: "module", shows: state.views[0],
+    panes: [], pathText: "", hits: [], picked: new Set(), playing: false, chosen: null,
+  };
+  view.place = state.error ? total : times[0].findIndex((_, place) => films.every((film, i) => times[i][place] >= film.forward));
+  let frame_ = 0;
+  let carry = 0;
+  let started = false;
+
+  const scenes = films.map(() => ({})); // unpacked when a view is first shown
+  let source = sourcePane(films, { onpick: pickLine, onkey: globalKey });
+  const details = detailsPane(view);
+  const keys = transport(view);
+  const stage = h("div", { class: "lab-player-stage" });
+  const legend = h("div", { class: "lab-player-legend" });
+
+  const sceneOf = (i) => (scenes[i][view.shows] ??= unpackScene(known[view.shows][i]));
+  const indexOf = (i) => (sceneOf(i).index ??= indexItems(sceneOf(i), films[i]));
+
+  // --- what is drawn at a place of the timeline -----------------------------------------------------
+
+  const atOf = (i) => times[i][view.place] - 1;
+  const moved = (i) => view.place === 0 || times[i][view.place] > times[i][view.place - 1];
+
+  /** The run that made the step at this place; in a comparison it may be the second one. */
+  const leader = () => (moved(0) || films.length === 1 ? 0 : 1);
+
+  function draw({ follow = false } = {}) {
+    const lead = leader();
+    films.forEach((film, i) => {
+      const pane = view.panes[i];
+      pane.at = atOf(i);
+      pane.now = moved(i) ? itemOfStep(pane, pane.at) : -1;
+      pane.nowNode = film.steps[pane.at]?.back ? film.steps[pane.at].index : -1;
+      pane.now = pane.now >= 0 ? pane.set.stand[pane.now] : -1;
+      if (follow && pane.now >= 0) pane.reveal(pane.now);
+      pane.draw();
+    });
+    const film = films[lead];
+    const at = atOf(lead);
+    const back = Boolean(film.steps[at]?.back);
+    source.draw(films.map((_, i) => atOf(i)), back, films.map((each, i) => (i === lead ? opOfStep(each, atOf(i)) : -1)));
+    keys.draw(view.place, sayStep(film, at), Math.max(...films.map((each, i) => each.held[atOf(i)] ?? 0)));
+    drawDetails();
+  }
+
+  function itemOfStep(pane, at) {
+    const step = pane.film.steps[at];
+    if (!step) return -1;
+    return step.back ? pane.index.itemOfNode[step.index] : pane.index.itemOfOp[step.index];
+  }
+
+  function drawDetails() {
+    const { chosen } = view;
+    const i = chosen?.pane ?? leader();
+    const [film, at] = [films[i], atOf(i)];
+    const step = film.steps[at];
+    const subject = chosen ? subjectOf(view.panes[i], chosen.item, true)
+      : !step ? { kind: "start", index: 0 }
+      : step.back ? { kind: "node", index: step.index } : { kind: "op", index: step.index };
+    want(film, subject, at);
+    details.draw(film, subject, at);
+  }
+
+  /** Ask for the details of a stretch of steps that the kernel has not told yet. */
+  function want(film, subject, at) {
+    if (film.whole || subject.kind === "frame" || subject.kind === "start") return;
+    const step = subject.kind === "op" ? subject.index
+      : subject.kind === "value" ? film.ops.findIndex(({ inputs }) => inputs.includes(subject.index))
+      : subject.kind === "node" ? Math.max(film.nodes[subject.index].ran, film.nodes[subject.index].op, 0)
+      : Math.max(at, 0);
+    const stretch = Math.floor(Math.max(step, 0) / state.stretch);
+    const key = subject.kind !== "node" || film.nodes[subject.index]?.ran >= 0 ? stretch : `n${subject.index}`;
+    if (film.asked.has(key)) return;
+    film.asked.add(key);
+    if (typeof key === "number") ask(model, "details", { film: film.key, first: stretch * state.stretch });
+    else ask(model, "node", { film: film.key, node: subject.index });
+  }
+
+  // --- moving ---------------------------------------------------------------------------------------
+
+  Object.assign(view, {
+    go(place, { pause = false, follow = true } = {}) {
+      if (pause) stop();
+      const to = Math.max(0, Math.min(total, place));
+      if (to !== view.place && view.chosen) unchoose();
+      view.place = to;
+      started = true;
+      draw({ follow });
+    },
+    step(by) {
+      view.go(view.place + by, { pause: true });
+      say(sayStep(films[leader()], atOf(leader())));
+    },
+    toggle() {
+      if (view.playing) {
+        stop();
+        return;
+      }
+      if (!started || view.place >= total) view.place = 0;
+      started = true;
+      view.playing = true;
+      keys.playing(true);
+      if (view.chosen) unchoose();
+      let before = performance.now();
+      carry = 1;
+      const rate = Math.max(1.5, Math.min(60, total / 25));
+      const tick = (now) => {
+        if (!view.playing) return;
+        carry += ((now - before) / 1000) * rate * view.speed;
+        before = now;
+        const steps = Math.floor(carry);
+        if (steps) {
+          carry -= steps;
+          view.place = Math.min(total, view.place + steps);
+          draw({ follow: true });
+          if (view.place >= total) {
+            stop();
+            return;
+          }
+        }
+        frame_ = requestAnimationFrame(tick);
+      };
+      frame_ = requestAnimationFrame(tick);
+    },
+    // --- choosing -----------------------------------------------------------------------------------
+    select(item, i = view.chosen?.pane ?? 0) {
+      stop();
+      const same = view.chosen?.pane === i && view.chosen.item === item;
+      unchoose();
+      if (item >= 0 && !same) {
+        view.chosen = { pane: i, item };
+        view.panes[i].selected = item;
+        pickOps(i, view.panes[i].index.of(item).ops);
+        say(sayBox(view.panes[i], { item, look: view.panes[i].scene.looks[item], about: view.panes[i].index.of(item) }));
+      }
+      draw();
+    },
+    selectOp(op) {
+      const i = view.chosen?.pane ?? leader();
+      showItem(i, view.panes[i].index.itemOfOp[op]);
+    },
+    selectNode(node) {
+      const i = view.chosen?.pane ?? leader();
+      showItem(i, view.panes[i].index.itemOfNode[node]);
+    },
+    path(node) {
+      const i = view.chosen?.pane ?? leader();
+      const nodes = pathTo(films[i], node);
+      light(i, nodes.map((each) => view.panes[i].index.itemOfNode[each]));
+      const name = films[i].nodes[node].parameter || "the leaf";
+      note(nodes.length
+        ? `The path by which a gradient reaches ${name}: ${nodes.length} nodes from the result.`
+        : `No path leads from the result to ${name}: it gets no gradient.`);
+      draw();
+    },
+    fold(item, i = view.chosen?.pane ?? 0) {
+      const pane = view.panes[i];
+      const wanted = new Set(pane.open);
+      if (wanted.has(item)) wanted.delete(item);
+      else wanted.add(item);
+      pane.arrange(wanted, item);
+      say(`${pane.scene.looks[item].title} ${wanted.has(item) ? "unfolded" : "folded"}`);
+      draw();
+    },
+    isOpen: (film, subject) => subject.kind === "frame" && view.panes[film.key].open.has(subject.item),
+  });
+
+  function stop() {
+    if (!view.playing) return;
+    view.playing = false;
+    cancelAnimationFrame(frame_);
+    keys.playing(false);
+  }
+
+  function unchoose() {
+    view.chosen = null;
+    for (const pane of view.panes) pane.selected = -1;
+    source.choose(new Set());
+    light(-1, null);
+    note("");
+  }
+
+  /** Lights items of one pane, or none. */
+  function light(i, items) {
+    view.panes.forEach((pane, each) => {
+      pane.lit = items && each === i ? new Set(items.filter((item) => item >= 0)) : null;
+      pane.relight();
+      pane.draw();
+    });
+  }
+
+  function pickOps(i, ops) {
+    const keys_ = new Set();
+    for (const op of ops.length > 400 ? [] : ops) {
+      const { site } = films[i].ops[op];
+      if (site) keys_.add(`${site.file}\n${site.line}`);
+    }
+    source.choose(keys_);
+  }
+
+  function pickLine(key) {
+    stop();
+    unchoose();
+    if (key) {
+      const [file, line] = key.split("\n");
+      source.choose(new Set([key]));
+      let count = 0;
+      view.panes.forEach((pane, i) => {
+        const ops = opsOfLine(films[i], file, Number(line));
+        count += ops.length;
+        pane.lit = new Set(ops.map((op) => pane.index.itemOfOp[op]).filter((item) => item >= 0));
+        pane.relight();
+        const [first] = pane.lit;
+        if (first !== undefined) pane.reveal(first);
+      });
+      note(`Line ${line} called ${count} ${count === 1 ? "operation" : "operations"}.`);
+    }
+    draw();
+  }
+
+  /** Unfolds what hides an item, selects it and brings it in sight. */
+  function showItem(i, item) {
+    if (item < 0 || item === undefined) return;
+    const pane = view.panes[i];
+    const wanted = new Set(pane.open);
+    for (let up = pane.scene.parents[item]; up > 0; up = pane.scene.parents[up]) wanted.add(up);
+    if (wanted.size !== pane.open.size) pane.arrange(wanted, pane.set.stand[item]);
+    unchoose();
+    pane.focus = item;
+    view.select(item, i);
+    pane.reveal(item);
+  }
+
+  // --- the head -------------------------------------------------------------------------------------
+
+  const remark = h("p", { class: "lab-player-note", hidden: true });
+  function note(text) {
+    remark.hidden = !text;
+    remark.textContent = text;
+    if (text) say(text);
+  }
+
+  const search = h("input", {
+    type: "search", class: "lab-player-search", placeholder: "Search", "aria-label": "Search operations, modules, parameters",
+    spellcheck: "false", autocomplete: "off", oninput: () => searchFor(search.value),
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      search.value = "";
+      searchFor("");
+    } else if (event.key === "Enter" && view.hits.length) {
+      view.hit = (view.hit + (event.shiftKey ? -1 : 1) + view.hits.length) % view.hits.length;
+      const [i, item] = view.hits[view.hit];
+      const { hits, hit } = view;
+      showItem(i, item);
+      Object.assign(view, { hits, hit });
+      count.textContent = `${hit + 1} of ${hits.length}`;
+    } else return;
+    event.preventDefault();
+  });
+  const count = h("span", { class: "lab-player-count lab-quiet" });
+
+  function searchFor(query) {
+    unchoose();
+    view.hits = [];
+    view.hit = -1;
+    view.panes.forEach((pane, i) => {
+      const found = view.shows === "ops"
+        ? findOps(films[i], query).map((op) => pane.index.itemOfOp[op])
+        : findNodes(films[i], query).map((node) => pane.index.itemOfNode[node]);
+      for (const item of new Set(found)) if (item >= 0) view.hits.push([i, item]);
+      pane.lit = query.trim() ? new Set(found.filter((item) => item >= 0)) : null;
+      pane.relight();
+    });
+    count.textContent = query.trim() ? `${view.hits.length} found` : "";
+    say(count.textContent);
+    if (view.hits.length) view.panes[view.hits[0][0]].reveal(view.hits[0][1]);
+    draw();
+  }
+
+  const colours = h("select", { class: "lab-player-select", "aria-label": "Colour by", onchange: () => recolour(colours.value) },
+    Object.entries(COLOURS).filter(([how]) => paint(how, sceneOf(0), films[0], indexOf(0)).legend.length)
+      .map(([how, label]) => h("option", { value: how }, label)));
+  function recolour(how) {
+    view.colour = how;
+    for (const pane of view.panes) {
+      pane.colour = paint(how, pane.scene, pane.film, pane.index);
+      pane.recolour();
+      pane.draw();
+    }
+    const entries = view.panes[0].colour.legend;
+    const scale = entries.length === 2 && entries[0].strength < 1;
+    legend.replaceChildren(...(scale
+      ? [h("span", {}, `${COLOURS[how]} ${entries[0].label}`), h("i", { class: "lab-player-ramp" }), h("span", {}, entries[1].label)]
+      : entries.map(({ hue, label }) => h("span", {}, h("i", { class: "lab-player-swatch", style: `background:var(--lab-hue-${hue})` }), label))),
+      ...(films.some((film) => film.ops.some(({ saved }) => saved > 0)) && how === "module"
+        ? [h("span", {}, h("i", { class: "lab-player-swatch lab-player-keeps" }), "keeps tensors for backward")] : []));
+  }
+
+  function globalKey(event) {
+    if (event.target.closest("input:not([type=range]), select, summary")) return;
+    const button = event.target.closest("button");
+    const act = {
+      ArrowRight: () => view.step(event.shiftKey ? 10 : 1), ArrowLeft: () => view.step(event.shiftKey ? -10 : -1),
+      Home: () => view.go(0, { pause: true }), End: () => view.go(total, { pause: true }),
+      " ": button ? null : () => view.toggle(), Escape: () => view.select(-1),
+    }[event.key];
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
+    act();
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // --- together -------------------------------------------------------------------------------------
+
+  function build() {
+    for (const pane of view.panes) pane.close();
+    view.panes = films.map((film, i) => {
+      const scene = sceneOf(i);
+      const pane = graphCanvas({
+        film, scene, index: indexOf(i), root, name: `Graph${films.length > 1 ? " AB"[i + 1] : ""}: press the down arrow to go from box to box`,
+        onselect: (item) => view.select(item, i), onfold: (item) => view.fold(item, i), onkey: globalKey,
+      });
+      if (diff) pane.only = onlyHere(pane, new Set(diff.only[i]), new Set(diff.nodesOnly[i]));
+      pane.arrange(new Set(scene.open));
+      return pane;
+    });
+    stage.replaceChildren(...view.panes.map((pane, i) => h("div", { class: "lab-player-side" },
+      films.length > 1 && h("div", { class: "lab-player-label" }, state.labels[i]),
+      pane.element, zoomKeys(pane))));
+    recolour(view.colour);
+    draw();
+  }
+
+  function zoomKeys(pane) {
+    const key = (label, text, onclick) => h("button", { class: "lab-player-zoom", type: "button", "aria-label": label, title: label, onclick }, text);
+    return h("div", { class: "lab-player-zooms", role: "group", "aria-label": "Zoom" },
+      key("Zoom in", "+", () => pane.zoomBy(1.25)), key("Zoom out", "−", () => pane.zoomBy(0.8)), key("Show all", "⤢", () => pane.fit()));
+  }
+
+  const menu = playerMenu(view, {
+    views: state.views,
+    show(name) {
+      view.shows = name;
+      unchoose();
+      if (known[name]) build();
+      else ask(model, "scene", { view: name });
+    },
+    unfold(all) {
+      for (const pane of view.panes) {
+        const every = pane.scene.ends.map((_, item) => item).filter((item) => pane.scene.ends[item] > item + 1);
+        pane.arrange(all ? new Set(every) : new Set(pane.scene.open), pane.now);
+        pane.home();
+      }
+      draw();
+    },
+    svg: () => view.panes.forEach((pane, i) => download(`${state.title}${films.length > 1 ? `-${"ab"[i]}` : ""}.svg`, svgOf(pane, state.title), "image/svg+xml")),
+    page: state.offline ? null : () => ask(model, "page"),
+  });
+
+  const hasSource = films.some((film) => film.ops.some(({ site }) => site));
+  root.addEventListener("keydown", globalKey);
+  root.replaceChildren(
+    h("div", { class: "lab-player-top" },
+      h("h3", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals),
+      h("div", { class: "lab-player-tools" }, search, count, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
+    ...state.warnings.map((text) => h("p", { class: `lab-note ${state.error ? "lab-bad" : ""}` }, text)),
+    h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
+      h("div", { class: "lab-player-left" }, hasSource && source.element, details.element),
+      h("div", { class: "lab-player-right" }, stage, legend, remark, keys.element)));
+  build();
+  if (state.error) draw({ follow: true });
+  if (!state.source && hasSource) ask(model, "source");
+  return {
+    view,
+    answer(answer) {
+      if (answer.source) {
+        films.forEach((film, i) => { film.source = answer.source[i]; });
+        const old = source.element;
+        source = sourcePane(films, { onpick: pickLine, onkey: globalKey });
+        old.replaceWith(source.element);
+        draw();
+      }
+      if (answer.scenes) {
+        known[answer.view] = answer.scenes;
+        build();
+      }
+      if (answer.details) {
+        learn(films[answer.film], answer.details);
+        drawDetails();
+      }
+      if (answer.page) download(`${state.title}.html`, answer.page, "text/html");
+    },
+    close() {
+      stop();
+      root.removeEventListener("keydown", globalKey);
+      for (const pane of view.panes) pane.close();
+    },
+  };
+}
+
+/** Which boxes stand only for what one of two runs has. */
+function onlyHere(pane, ops, nodes) {
+  return ({ about }) => (pane.scene.view === "ops"
+    ? about.ops.length > 0 && about.ops.some((op) => ops.has(op))
+    : about.nodes.some((node) => nodes.has(node)));
+}
+
+function playerMenu(view, { views, show, unfold, svg, page }) {
+  const item = (label, onclick) => h("button", {
+    class: "lab-player-item", type: "button", onclick: () => {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+      onclick();
+    },
+  }, label);
+  const menu = h("details", { class: "lab-player-menu" },
+    h("summary", { class: "lab-button", "aria-label": "More", title: "More" }, "⋯"),
+    h("div", { class: "lab-player-items" },
+      views.length > 1 && views.map((name) => item(`Show: ${VIEWS[name].toLowerCase()}`, () => show(name))),
+      item("Unfold all", () => unfold(true)), item("Fold again", () => unfold(false)),
+      item("Save as SVG", svg), page && item("Save as a page that works offline", page)));
+  menu.addEventListener("focusout", (event) => {
+    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    event.stopPropagation();
+  });
+  return menu;
+}
+
+function download(name, text, type) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = h("a", { href: url, download: name.replace(/[^\w.-]+/g, "_") });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+function render({ model, el }) {
+  const state = model.get("state");
+  const { root, say, close } = frame(el, { name: `Graph of ${state.title}`, kind: "player" });
+  let shown = null;
+  const stop = follow(model, (changed) => {
+    shown?.close();
+    root.setAttribute("aria-label", `Graph of ${changed.title}`);
+    shown = open(changed, { root, say, model });
+  });
+  const answered = () => shown.answer(model.get("answer"));
+  model.on("change:answer", answered);
+  return () => {
+    model.off("change:answer", answered);
+    stop();
+    shown.close();
+    close();
+  };
+}
+export default { render };

@@ -1,0 +1,417 @@
+// How boxes, frames and edges are painted, on a canvas or into an SVG: blue is forward, orange is
+// backward, pale has not run yet. Nothing here keeps state; what is in sight is all that is drawn.
+
+const FRAME_HEAD = 24; // the upper part of an open frame that can be clicked
+const SIGN_WIDTH = 18; // where the fold sign of a box stands
+const READABLE = 0.42; // below this scale boxes are blocks without words
+const TITLE_FONT = `600 12px ${CANVAS_MONO}`;
+const SUB_FONT = `10.5px ${CANVAS_MONO}`;
+const CHIP_FONT = `9.5px ${CANVAS_MONO}`;
+const LATER = 0.38; // how strongly what has not run yet is painted
+
+/** Everything in sight of a pane. */
+function paintScene(context, pane) {
+  const { boxes, edges } = pane.set;
+  const sight = {
+    x0: pane.x, y0: pane.y, x1: pane.x + pane.width / pane.scale, y1: pane.y + pane.height / pane.scale,
+  };
+  const shown = boxes.filter(({ x, y, width, height }) =>
+    x < sight.x1 + 8 && x + width > sight.x0 - 8 && y < sight.y1 + 8 && y + height > sight.y0 - 8);
+  if (pane.scale < READABLE) {
+    for (const box of shown) if (box.open) paintFrame(context, pane, box);
+    paintEdges(context, pane, edges, sight);
+    paintSmall(context, pane, shown);
+    return;
+  }
+  for (const box of shown) if (box.open) paintFrame(context, pane, box);
+  paintEdges(context, pane, edges, sight);
+  for (const box of shown) if (box.open) paintName(context, pane, box);
+  for (const box of shown) if (!box.open) paintBox(context, pane, box);
+}
+
+const dimmed = (pane, item) => pane.litBoxes !== null && pane.litBoxes !== undefined && !pane.litBoxes.has(item);
+
+/** Where the run is with a box: how many of its leaves have run forward, and how many back. */
+function progress({ about }, at, forward) {
+  const born = countUpTo(about.born, at);
+  const back = at >= forward ? countUpTo(about.back, at) : 0;
+  return { born, back, began: born > 0 || about.born.length === 0 };
+}
+
+function paintFrame(context, pane, box) {
+  const { inks } = pane;
+  const { began } = progress(box, pane.at, pane.film.forward);
+  context.globalAlpha = 1;
+  roundBox(context, box, 8);
+  context.fillStyle = inks.shade;
+  context.globalAlpha = 0.6;
+  context.fill();
+  context.globalAlpha = 1;
+  const chosen = pane.selected === box.item;
+  context.strokeStyle = chosen ? inks.focus : box.item === pane.hover ? inks.edge : inks.line;
+  context.lineWidth = (chosen ? 2 : 1) / Math.max(pane.scale, 0.3);
+  context.globalAlpha = began ? 1 : LATER;
+  context.stroke();
+  context.globalAlpha = 1;
+}
+
+/** The name of an open frame, over the edges that pass below it. */
+function paintName(context, pane, box) {
+  const { inks } = pane;
+  paintSign(context, box.x + 8, box.y + 12, true, inks.quiet);
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillStyle = inks.ink;
+  box.fitted ??= fitFrame(context, box);
+  const [title, sub, taken] = box.fitted;
+  context.globalAlpha = 0.8;
+  context.fillStyle = inks.shade;
+  context.fillRect(box.x + 18, box.y + 5, taken + (sub ? box.fitted[3] + 14 : 6), 16);
+  context.globalAlpha = 1;
+  context.fillStyle = inks.ink;
+  context.font = TITLE_FONT;
+  context.fillText(title, box.x + 20, box.y + 12.5);
+  if (sub) {
+    context.fillStyle = inks.quiet;
+    context.font = SUB_FONT;
+    context.fillText(sub, box.x + 28 + taken, box.y + 12.5);
+  }
+}
+
+function fitFrame(context, box) {
+  context.font = TITLE_FONT;
+  const title = fitText(context, box.look.title, box.width - 28);
+  const taken = context.measureText(title).width;
+  context.font = SUB_FONT;
+  const sub = box.look.sub ? fitText(context, box.look.sub, box.width - taken - 40) : "";
+  return [title, sub, taken, sub ? context.measureText(sub).width : 0];
+}
+
+/** The little triangle of what folds: down when open. */
+function paintSign(context, x, y, open, ink) {
+  context.fillStyle = ink;
+  context.beginPath();
+  if (open) {
+    context.moveTo(x - 1, y - 2.5);
+    context.lineTo(x + 7, y - 2.5);
+    context.lineTo(x + 3, y + 3);
+  } else {
+    context.moveTo(x, y - 3.5);
+    context.lineTo(x + 4.5, y);
+    context.lineTo(x, y + 3.5);
+  }
+  context.fill();
+}
+
+function roundBox(context, { x, y, width, height }, radius) {
+  context.beginPath();
+  context.roundRect(x, y, width, height, radius);
+}
+
+/** The words of a box, cut to its width: title, sub, shape, and the chips in a row below. */
+function fitWords(context, { look, width }) {
+  const fit = (text, font, room) => {
+    context.font = font;
+    const fitted = text && fitText(context, text, room);
+    return fitted ? { text: fitted, font, wide: context.measureText(fitted).width } : null;
+  };
+  const small = [look.sub, look.shape].map((text) => fit(text, SUB_FONT, width - 10)).filter(Boolean);
+  const share = look.chips.length ? (width - 8) / look.chips.length : 0;
+  const chips = look.chips.map((name) => ({ name, ...fit(name, CHIP_FONT, Math.max(share - 12, 30)) }));
+  return { title: fit(look.title, TITLE_FONT, width - 14), small, chips };
+}
+
+const LEAVES = new Set(["op", "node", "input", "error"]);
+const isFolded = ({ look }) => !LEAVES.has(look.kind);
+const SHEETS = new Set(["repeat", "loop", "range"]); // folded, they look like several
+
+function paintBox(context, pane, box) {
+  const { inks, at, film } = pane;
+  const { born, back, began } = progress(box, at, film.forward);
+  const now = box.item === pane.now;
+  const alpha = (dimmed(pane, box.item) ? 0.32 : 1) * (began ? 1 : LATER);
+  const folded = isFolded(box);
+  box.fitted ??= fitWords(context, box);
+  context.globalAlpha = alpha;
+  let body = box;
+  if (SHEETS.has(box.look.kind)) {
+    body = { ...box, width: box.width - 6, height: box.height - 6 };
+    for (const by of [6, 3]) paintSheet(context, pane, { ...body, x: box.x + by, y: box.y + by });
+  }
+  roundBox(context, body, roundness(box.look, folded));
+  context.fillStyle = inks.paper;
+  context.fill();
+  if (box.paint && began) {
+    context.globalAlpha = alpha * (0.08 + 0.3 * box.paint.strength);
+    context.fillStyle = inks.hue[box.paint.hue];
+    context.fill();
+  }
+  context.globalAlpha = now ? 1 : alpha;
+  paintBorder(context, pane, body, { back, now });
+  if (box.paint && began && box.look.kind !== "input") {
+    context.fillStyle = inks.hue[box.paint.hue];
+    context.fillRect(body.x + 1, body.y + 6, 3, body.height - 12);
+  }
+  if (folded) {
+    paintSign(context, box.x + 6, box.y + 12, false, inks.quiet);
+    paintProgress(context, pane, body, born, back);
+  }
+  paintWords(context, pane, body);
+  if (began) paintKept(context, pane, body);
+  context.globalAlpha = 1;
+}
+
+const roundness = ({ kind, marks }, folded) => (kind === "input" || marks.includes("leaf") ? 14 : folded ? 7 : 4);
+
+function paintSheet(context, { inks }, sheet) {
+  roundBox(context, sheet, 7);
+  context.fillStyle = inks.shade;
+  context.fill();
+  context.strokeStyle = inks.edge;
+  context.lineWidth = 0.8;
+  context.stroke();
+}
+
+function paintBorder(context, { inks, selected, hover, scale, only }, box, { back, now }) {
+  const { marks } = box.look;
+  const lost = marks.includes("error");
+  context.strokeStyle = lost ? inks.bad : now ? (back ? inks.hue.orange : inks.focus)
+    : selected === box.item ? inks.focus : back ? inks.hue.orange
+    : hover === box.item ? inks.ink : inks.edge;
+  context.lineWidth = now ? 3 : selected === box.item || lost ? 2 : back ? 1.6 : 1;
+  const apart = marks.includes("no_grad") || marks.includes("inference") || marks.includes("detach");
+  context.setLineDash(apart ? [5, 3] : []);
+  context.stroke();
+  context.setLineDash([]);
+  if (only?.(box)) {
+    roundBox(context, { x: box.x - 4, y: box.y - 4, width: box.width + 8, height: box.height + 8 }, 8);
+    context.strokeStyle = inks.hue.pink;
+    context.lineWidth = 2 / Math.max(Math.min(scale, 1), 0.5);
+    context.stroke();
+  }
+}
+
+function paintWords(context, pane, box) {
+  const { inks } = pane;
+  const { title, small, chips } = box.fitted;
+  const middle = box.x + box.width / 2;
+  let y = box.y + 17;
+  context.textAlign = "center";
+  context.textBaseline = "alphabetic";
+  context.fillStyle = box.look.marks.includes("error") ? inks.bad : inks.ink;
+  if (title) put(context, title, middle, y);
+  for (const line of small) {
+    context.fillStyle = inks.quiet;
+    put(context, line, middle, y += 14);
+  }
+  if (chips.length) paintChips(context, pane, box, middle, y + 8);
+}
+
+function put(context, { text, font }, x, y) {
+  context.font = font;
+  context.fillText(text, x, y);
+}
+
+function paintChips(context, { inks, film, at }, { fitted: { chips }, about }, middle, y) {
+  const total = chips.reduce((sum, { wide }) => sum + (wide ?? 0) + 14, -4);
+  let x = middle - total / 2;
+  for (const chip of chips) {
+    if (!chip.text) continue;
+    chip.node ??= leafOf(film, about, chip.name);
+    const { ran } = film.nodes[chip.node] ?? { ran: -1 };
+    const reached = ran >= 0 && ran <= at;
+    context.beginPath();
+    context.roundRect(x, y, chip.wide + 10, 14, 7);
+    context.fillStyle = inks.paper;
+    context.fill();
+    context.strokeStyle = reached ? inks.hue.orange : inks.edge;
+    context.lineWidth = reached ? 1.6 : 0.8;
+    context.stroke();
+    context.fillStyle = reached ? inks.ink : inks.quiet;
+    put(context, chip, x + chip.wide / 2 + 5, y + 10.3);
+    x += chip.wide + 14;
+  }
+}
+
+/** The AccumulateGrad of the parameter that a chip names by the end of its path; -1 without. */
+function leafOf(film, { ops }, name) {
+  for (const op of ops) {
+    for (const place of op >= 0 ? film.ops[op].inputs : []) {
+      const value = film.values[place];
+      if (value.leaf && value.node >= 0 && (value.name === name || value.name.endsWith(`.${name}`))) return value.node;
+    }
+  }
+  return -1;
+}
+
+/** How much of a folded box has run: blue from the left, orange back from the right. */
+function paintProgress(context, { inks }, { x, y, width, height, about }, born, back) {
+  const wide = width - 12;
+  if (born && born < about.born.length) {
+    context.fillStyle = inks.focus;
+    context.fillRect(x + 6, y + height - 4, wide * born / about.born.length, 3);
+  }
+  if (back) {
+    const share = wide * back / about.back.length;
+    context.fillStyle = inks.hue.orange;
+    context.fillRect(x + 6 + wide - share, y + height - 4, share, 3);
+  }
+}
+
+/** A small square while tensors are kept for backward; hollow once they are freed. */
+function paintKept(context, { at, film, inks }, box) {
+  const { about } = box;
+  if (about.saves === undefined) about.saves = heldBy(film, about, film.forward - 1) > 0;
+  if (!about.saves) return;
+  const held = heldBy(film, about, at) > 0;
+  const [x, y] = [box.x + box.width - 10, box.y + box.height - 10];
+  context.lineWidth = 1;
+  if (held) {
+    context.fillStyle = inks.good;
+    context.fillRect(x, y, 6, 6);
+  } else {
+    context.strokeStyle = inks.good;
+    context.strokeRect(x + 0.5, y + 0.5, 5, 5);
+  }
+}
+
+/** Boxes as blocks, for scales at which nothing can be read. */
+function paintSmall(context, pane, boxes) {
+  const { inks, at, scale } = pane;
+  const least = 0.8 / scale;
+  let style = "";
+  for (const box of boxes) {
+    if (box.open) continue;
+    const dim = dimmed(pane, box.item);
+    const began = !box.about.born.length || box.about.born[0] <= at;
+    const back = at >= pane.film.forward && box.about.back.length > 0 && box.about.back[0] <= at;
+    const wanted = !began || dim ? inks.line : back ? inks.hue.orange : box.paint ? inks.hue[box.paint.hue] : inks.edge;
+    if (wanted !== style) context.fillStyle = style = wanted;
+    context.fillRect(box.x, box.y, Math.max(box.width, least), Math.max(box.height, least));
+  }
+  for (const item of [pane.selected, pane.now]) {
+    const box = boxes.find((each) => each.item === item);
+    if (!box) continue;
+    context.strokeStyle = item === pane.now && at >= pane.film.forward ? inks.hue.orange : inks.focus;
+    context.lineWidth = 3 / scale;
+    context.strokeRect(box.x - 2 / scale, box.y - 2 / scale, box.width + 4 / scale, box.height + 4 / scale);
+  }
+}
+
+/** The boxes of the map. */
+function paintBlocks(context, boxes, unit, inks) {
+  context.fillStyle = inks.paper;
+  context.globalAlpha = 0.9;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  context.globalAlpha = 1;
+  for (const box of boxes) {
+    if (box.open) {
+      context.strokeStyle = inks.line;
+      context.strokeRect(box.x * unit, box.y * unit, box.width * unit, box.height * unit);
+    } else {
+      context.fillStyle = box.paint ? inks.hue[box.paint.hue] : inks.edge;
+      context.fillRect(box.x * unit, box.y * unit, Math.max(box.width * unit, 1), Math.max(box.height * unit, 1));
+    }
+  }
+}
+
+function paintEdges(context, pane, edges, sight) {
+  const { at, inks, scale, film } = pane;
+  const backward = at >= film.forward;
+  const kinds = { later: [], done: [], flowed: [], lit: [], dim: [] };
+  const least = LEAST_EDGE / scale;
+  for (const edge of edges) {
+    if (edge.x0 > sight.x1 || edge.x1 < sight.x0 || edge.y0 > sight.y1 || edge.y1 < sight.y0) continue;
+    if (edge.y1 - edge.y0 < least && edge.x1 - edge.x0 < least) continue;
+    const lit = pane.litBoxes?.has(edge.source) && pane.litBoxes.has(edge.target);
+    const kind = lit ? "lit" : pane.litBoxes ? "dim" : edge.born > at ? "later"
+      : backward && edge.flows <= at ? "flowed" : "done";
+    kinds[kind].push(edge);
+  }
+  const thin = Math.min(1 / scale, 3 / Math.max(scale, 0.2));
+  const strokes = [
+    ["dim", inks.line, 1], ["later", inks.line, 1], ["done", inks.edge, 1.2], ["flowed", inks.hue.orange, 1.8], ["lit", inks.focus, 2.4],
+  ];
+  for (const [kind, ink, wide] of strokes) {
+    const some = kinds[kind];
+    if (!some.length) continue;
+    context.strokeStyle = context.fillStyle = ink;
+    context.lineWidth = scale < 1 ? wide * thin : wide;
+    context.beginPath();
+    for (const { points } of some) trace(context, points);
+    context.stroke();
+    if (scale < READABLE) continue;
+    context.beginPath();
+    for (const { points } of some) head(context, points, kind === "flowed");
+    context.fill();
+  }
+}
+
+/** The head of an arrow: at the target, or at the source where a gradient flows back. */
+function head(context, points, back) {
+  const [x, y] = back ? points[0] : points.at(-1);
+  const tall = back ? 6 : -6;
+  context.moveTo(x, y);
+  context.lineTo(x - 3.5, y + tall);
+  context.lineTo(x + 3.5, y + tall);
+  context.closePath();
+}
+
+// --- SVG ------------------------------------------------------------------------------------------
+
+const escapeXml = (text) => text.replace(/[&<>"]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[sign]);
+const short = (number) => String(Math.round(number * 10) / 10);
+
+/** What a canvas context is asked here, written down as SVG: presentation attributes only. */
+function svgContext(measure) {
+  const parts = [];
+  let d = "";
+  let dash = "";
+  const context = {
+    globalAlpha: 1, fillStyle: "", strokeStyle: "", lineWidth: 1, font: "", textAlign: "left", textBaseline: "",
+    beginPath: () => { d = ""; },
+    moveTo: (x, y) => { d += `M${short(x)} ${short(y)}`; },
+    lineTo: (x, y) => { d += `L${short(x)} ${short(y)}`; },
+    bezierCurveTo: (...points) => { d += `C${points.map(short).join(" ")}`; },
+    closePath: () => { d += "Z"; },
+    setLineDash: (lengths) => { dash = lengths.length ? ` stroke-dasharray="${lengths.join(" ")}"` : ""; },
+    roundRect(x, y, width, height, r) {
+      const [right, low] = [x + width, y + height];
+      const n = [x + r, y, right - r, y, right, y, right, y + r, right, low - r, right, low, right - r, low, x + r, low, x, low, x, low - r, x, y + r, x, y, x + r, y].map(short);
+      d += `M${n[0]} ${n[1]}L${n[2]} ${n[3]}Q${n.slice(4, 8).join(" ")}L${n[8]} ${n[9]}Q${n.slice(10, 14).join(" ")}` +
+        `L${n[14]} ${n[15]}Q${n.slice(16, 20).join(" ")}L${n[20]} ${n[21]}Q${n.slice(22, 26).join(" ")}Z`;
+    },
+    fill: () => put("path", `d="${d}" fill="${context.fillStyle}"${alpha("fill-opacity")}`),
+    stroke: () => put("path", `d="${d}" fill="none" stroke="${context.strokeStyle}" stroke-width="${short(context.lineWidth)}"${dash}${alpha("stroke-opacity")}`),
+    fillRect: (x, y, width, height) => put("rect", `${size(x, y, width, height)} fill="${context.fillStyle}"${alpha("fill-opacity")}`),
+    strokeRect: (x, y, width, height) => put("rect", `${size(x, y, width, height)} fill="none" stroke="${context.strokeStyle}" stroke-width="${short(context.lineWidth)}"`),
+    fillText(text, x, y) {
+      const [, weight, points] = /^(?:(\d+) )?([\d.]+)px/.exec(context.font);
+      const anchor = context.textAlign === "center" ? ' text-anchor="middle"' : "";
+      parts.push(`<text x="${short(x)}" y="${short(y + Number(points) * 0.34)}" font-size="${points}" font-family="${escapeXml(CANVAS_MONO)}"` +
+        `${weight ? ` font-weight="${weight}"` : ""}${anchor} fill="${context.fillStyle}"${alpha("fill-opacity")}>${escapeXml(text)}</text>`);
+    },
+    measureText(text) {
+      measure.font = context.font;
+      return measure.measureText(text);
+    },
+  };
+  const put = (tag, attributes) => parts.push(`<${tag} ${attributes}/>`);
+  const alpha = (name) => (context.globalAlpha < 1 ? ` ${name}="${short(context.globalAlpha * 100) / 100}"` : "");
+  const size = (x, y, width, height) => `x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"`;
+  return { context, parts };
+}
+
+/** The whole picture of a pane as SVG text, as it looks at this step with these frames open. */
+function svgOf(pane, title) {
+  const { layout, boxes } = pane.set;
+  const margin = 12;
+  const [width, height] = [layout.width + 2 * margin, layout.height + 2 * margin];
+  const { context, parts } = svgContext(document.createElement("canvas").getContext("2d"));
+  const whole = { ...pane, x: -margin, y: -margin, width, height, scale: 1, hover: -1 };
+  for (const box of boxes) box.fitted = null;
+  paintScene(context, whole);
+  const box = `${-margin} ${-margin} ${short(width)} ${short(height)}`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${short(width)}" height="${short(height)}" viewBox="${box}" role="img">` +
+    `<title>${escapeXml(title)}</title><rect x="${-margin}" y="${-margin}" width="${short(width)}" height="${short(height)}" fill="${pane.inks.paper}"/>${parts.join("")}</svg>`;
+}

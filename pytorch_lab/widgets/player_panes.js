@@ -1,0 +1,371 @@
+// What stands beside the graph: the source with the line that runs, and what is known of a step or
+// of a box: its values, what it saved, the formula of its derivative.
+
+const MODE_SAYS = {
+  no_grad: "Ran under no_grad: no node was made, no gradient comes back through it.",
+  inference: "Ran in inference_mode: no node, no version count.",
+};
+const KIND_SAYS = {
+  detach: "The graph ends here on purpose: the result shares memory but has no past.",
+  exit: "The value leaves torch here: what is computed from it has no gradient.",
+  function: "A custom autograd.Function; what ran in its forward lies inside.",
+  checkpoint: "A checkpoint: what ran in it is run again in backward.",
+  transform: "torch.func: the inner operations have no grad_fn.",
+  compiled: "Compiled code: one node for all of it.",
+  backward: "Calls backward from within the recorded code.",
+  optimizer: "Part of an optimizer's step.",
+};
+
+// --- the source -----------------------------------------------------------------------------------
+
+let sources = 0; // makes the ids of lines differ between the players of one page
+
+/** The source of a run; `draw(at, chosen)` lights the line of a step. */
+function sourcePane(films, { onpick, onkey }) {
+  const id = `lab-player-${(sources += 1)}`;
+  const list = h("div", {
+    class: "lab-player-code", role: "listbox", tabindex: "0", "aria-label": "Source",
+  });
+  const lines = new Map(); // "file\nline" → its element, text and ops
+  const ran = films.map(linesThatRan);
+  let shownFile = "";
+  for (const stretch of uniqueStretches(films)) list.append(...stretchRows(stretch));
+  let lit = null;
+  let active = null;
+  let picked = new Set();
+
+  function uniqueStretches() {
+    const seen = new Map();
+    for (const film of films) for (const each of film.source) seen.set(`${each.file}\n${each.first}\n${each.lines.length}`, each);
+    return [...seen.values()];
+  }
+
+  function stretchRows(stretch) {
+    const margin = Math.min(...stretch.lines.filter((text) => text.trim()).map((text) => text.length - text.trimStart().length));
+    const dedent = Number.isFinite(margin) ? margin : 0;
+    const head = stretch.file === shownFile ? "⋯" : spellFile(stretch.file);
+    shownFile = stretch.file;
+    const rows = stretch.lines.map((text, i) => {
+      const key = `${stretch.file}\n${stretch.first + i}`;
+      const ops = ran.map((known) => known.get(key) ?? []);
+      const code = h("span", { class: "lab-player-text" }, text.slice(dedent));
+      const value = h("span", { class: "lab-player-shape" });
+      const busy = ops.some((some) => some.length);
+      const row = h("div", {
+        id: `${id}-${lines.size}`, role: "option", "aria-selected": "false", "aria-disabled": busy ? null : "true",
+        class: `lab-player-line${busy ? " lab-player-ran" : ""}`, onclick: () => busy && pick(key),
+      }, h("span", { class: "lab-player-number" }, stretch.first + i), code, value);
+      lines.set(key, { key, row, code, value, text: text.slice(dedent), dedent, ops, busy });
+      return row;
+    });
+    return [
+      h("div", { class: "lab-player-file", role: "presentation" }, head), ...rows,
+    ];
+  }
+
+  function pick(key) {
+    active = lines.get(key);
+    list.setAttribute("aria-activedescendant", active.row.id);
+    onpick(picked.has(key) ? null : key);
+  }
+
+  list.addEventListener("keydown", (event) => {
+    const busy = [...lines.values()].filter((line) => line.busy);
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by && busy.length) {
+      const at = busy.indexOf(active);
+      const to = busy[Math.max(0, Math.min(busy.length - 1, at < 0 ? 0 : at + by))];
+      if (to !== active || !picked.size) pick(to.key);
+      to.row.scrollIntoView({ block: "nearest" });
+    } else if (event.key === "Escape") onpick(null);
+    else {
+      onkey(event);
+      return;
+    }
+    event.preventDefault();
+  });
+
+  function unlight() {
+    if (!lit) return;
+    for (const line of lit) {
+      line.row.classList.remove("lab-player-now", "lab-player-back");
+      line.code.replaceChildren(line.text);
+    }
+    lit = null;
+  }
+
+  /** The line of a step is lit and its expression marked; every line shows what it last made. */
+  function draw(ats, back, opOf) {
+    unlight();
+    const site = films.map((film, i) => film.ops[opOf[i]]?.site).find(Boolean);
+    if (site) {
+      lit = [];
+      for (let number = site.line; number <= site.end; number += 1) {
+        const line = lines.get(`${site.file}\n${number}`);
+        if (!line) continue;
+        lit.push(line);
+        markLine(line, site, number);
+        line.row.classList.add("lab-player-now");
+        line.row.classList.toggle("lab-player-back", back);
+      }
+      if (lit[0]) keepInSight(list, lit[0].row);
+    }
+    for (const line of lines.values()) if (line.busy) showShape(line, ats);
+  }
+
+  function showShape(line, ats) {
+    let text = "";
+    films.forEach((film, i) => {
+      const done = countUpTo(line.ops[i], ats[i]);
+      if (!done || text) return;
+      const op = film.ops[line.ops[i][done - 1]];
+      const value = film.values[op.outputs[0]];
+      text = value ? spellShape(value.shape) : "";
+      if (done > 1 && line.ops[i].length > 1) line.row.title = `${done} of ${line.ops[i].length} operations of this line have run`;
+    });
+    if (line.value.textContent !== text) line.value.textContent = text;
+  }
+
+  /** The lines that are lit because something on them was chosen. */
+  function choose(keys) {
+    picked = keys;
+    for (const line of lines.values()) {
+      const on = keys.has(line.key);
+      if (line.on === on) continue;
+      line.on = on;
+      line.row.classList.toggle("lab-player-picked", on);
+      line.row.setAttribute("aria-selected", String(on));
+    }
+  }
+
+  return { element: list, draw, choose };
+}
+
+function markLine(line, site, number) {
+  if (site.from < 0) return;
+  const from = number === site.line ? site.from - line.dedent : line.text.length - line.text.trimStart().length;
+  const to = number === site.end ? site.to - line.dedent : line.text.length;
+  line.code.replaceChildren(
+    line.text.slice(0, from), h("mark", {}, line.text.slice(from, to)), line.text.slice(to));
+}
+
+/** Scrolls the list alone, never the page. */
+function keepInSight(list, row) {
+  const [top, low] = [row.offsetTop - list.offsetTop, row.offsetTop - list.offsetTop + row.offsetHeight];
+  if (top < list.scrollTop + 24 || low > list.scrollTop + list.clientHeight - 24) {
+    list.scrollTop = top - list.clientHeight / 2 + 20;
+  }
+}
+
+// --- the details ----------------------------------------------------------------------------------
+
+/** "min … max · mean · zeros", and in words what is wrong with the values. */
+function figures(stats) {
+  if (!stats) return null;
+  const [low, high, mean, norm, zeros, nan, inf] = stats;
+  const text = low === high
+    ? `all ${spellNumber(low)}`
+    : `${spellNumber(low)} … ${spellNumber(high)} · mean ${spellNumber(mean)} · norm ${spellNumber(norm)}`;
+  return [
+    text, zeros >= 0.005 && zeros < 1 && ` · ${Math.round(zeros * 100)} % zeros`,
+    nan > 0 && h("strong", { class: "lab-player-bad" }, ` ${nan} NaN`),
+    inf > 0 && h("strong", { class: "lab-player-bad" }, ` ${inf} inf`),
+  ];
+}
+
+function nameOfValue(film, value) {
+  if (value.name) return value.name;
+  return value.op >= 0 ? film.ops[value.op].name : value.kind;
+}
+
+/** Numbers of a small tensor as a heat map: blue above zero, orange below. */
+function heatMap(numbers, shape, label) {
+  const columns = Math.max(shape.at(-1) ?? 1, 1);
+  const rows = Math.ceil(numbers.length / columns);
+  if (!numbers.length || columns > 128 || rows > 128) return null;
+  const cell = Math.max(3, Math.min(26, Math.floor(260 / columns), Math.floor(180 / rows)));
+  const top = Math.max(...numbers.map((n) => Math.abs(Number(n)) || 0)) || 1;
+  const cells = numbers.map((n, i) => {
+    const share = Math.abs(Number(n)) / top;
+    const hue = Number(n) < 0 ? "orange" : "blue";
+    const bad = !Number.isFinite(Number(n));
+    return h("i", {
+      style: `grid-column:${(i % columns) + 1};${bad ? "background:var(--lab-bad)" : `background:color-mix(in srgb, var(--lab-hue-${hue}) ${Math.round(share * 100)}%, var(--lab-paper))`}`,
+      title: spellNumber(n),
+    });
+  });
+  return h("div", {
+    class: "lab-player-heat", role: "img", "aria-label": `${label}: ${rows} rows of ${columns}`,
+    style: `grid-template-columns:repeat(${columns}, ${cell}px);grid-auto-rows:${cell}px`,
+  }, cells);
+}
+
+function detailsPane(view) {
+  const element = h("section", { class: "lab-player-details", "aria-label": "Details" });
+  let shown = "";
+
+  /** Redraws only when what it says has changed. */
+  function draw(film, subject, at) {
+    const key = `${subject.kind} ${subject.index} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)}`;
+    if (key === shown) return;
+    shown = key;
+    const parts = { op: opDetails, node: nodeDetails, value: valueDetails, frame: frameDetails, start: startDetails }[subject.kind];
+    element.replaceChildren(...parts(view, film, subject, at).flat(Infinity).filter(Boolean));
+    element.scrollTop = 0;
+  }
+  return { element, draw };
+}
+
+/** What of the run's place changes the details: which nodes have run. */
+function stateKey(film, { kind, index }, at) {
+  if (kind === "start") return "";
+  const nodes = kind === "op" ? film.ops[index].nodes : kind === "node" ? [index] : [];
+  return nodes.map((node) => (film.nodes[node].ran >= 0 && film.nodes[node].ran <= at ? 1 : 0)).join("");
+}
+
+function heading(view, title, sub, pinned) {
+  return h("div", { class: "lab-player-heading" },
+    h("strong", {}, title), sub && h("span", { class: "lab-quiet" }, sub),
+    pinned && h("button", {
+      class: "lab-player-close", type: "button", "aria-label": "Back to the step that runs", title: "Back to the step that runs",
+      onclick: () => view.select(-1),
+    }, "×"));
+}
+
+function startDetails(view, film) {
+  return [
+    heading(view, film.name, ""),
+    h("p", {}, "Nothing has run yet. Press ▶, or → for one step."),
+  ];
+}
+
+function valueDetails(view, film, { index, pinned }, at) {
+  const value = film.values[index];
+  return [
+    heading(view, nameOfValue(film, value), value.kind, pinned),
+    h("dl", {}, valueEntry(view, film, index, "in")),
+    value.leaf && value.node >= 0 && nodePart(view, film, film.nodes[value.node], at),
+    !value.grad && h("p", { class: "lab-quiet" }, "Does not ask for a gradient."),
+  ];
+}
+
+function opDetails(view, film, { index, pinned }, at) {
+  const op = film.ops[index];
+  const where = op.module ? `${op.module} (${op.type})` : op.type;
+  const notes = [KIND_SAYS[op.kind], MODE_SAYS[op.mode],
+    op.inPlace && "Changes its input in place: the same memory, a new version.",
+    op.autocast && `Autocast to ${op.autocast}.`].filter(Boolean);
+  const nodes = op.nodes.filter((node) => film.nodes[node].kind !== "accumulate");
+  return [
+    heading(view, op.name, where, pinned),
+    notes.map((text) => h("p", { class: "lab-player-remark" }, text)),
+    h("dl", {},
+      op.inputs.map((value) => valueEntry(view, film, value, "in")),
+      op.outputs.map((value) => valueEntry(view, film, value, "out"))),
+    nodes.slice(0, 6).map((node) => nodePart(view, film, film.nodes[node], at)),
+    nodes.length > 6 && h("p", { class: "lab-quiet" }, `and ${nodes.length - 6} more nodes`),
+    !nodes.length && op.kind === "op" && op.mode === "grad" &&
+      h("p", { class: "lab-quiet" }, "No node: none of its inputs asks for a gradient."),
+  ];
+}
+
+/** One input or output: its name, shape and figures; a leaf lights its path. */
+function valueEntry(view, film, place, role) {
+  const value = film.values[place];
+  const known = film.known.values[place] ?? {};
+  const name = nameOfValue(film, value);
+  const leaf = value.leaf && value.node >= 0;
+  const label = role === "out" ? "→" : "";
+  const term = leaf
+    ? h("button", { class: "lab-player-link", type: "button", title: "Light the path that reaches it", onclick: () => view.path(value.node) }, name)
+    : role === "in" && value.op >= 0
+      ? h("button", { class: "lab-player-link", type: "button", title: "Show where it was made", onclick: () => view.selectOp(value.op) }, name)
+      : h("span", {}, name);
+  const plain = [value.dtype !== "float32" && value.dtype, value.device !== "cpu" && value.device].filter(Boolean);
+  return [
+    h("dt", {}, label && h("span", { class: "lab-player-arrow", "aria-label": "result" }, label), term),
+    h("dd", {},
+      h("code", {}, spellShape(value.shape)), plain.length > 0 && ` ${plain.join(" ")}`,
+      known.version > 0 && ` version ${known.version}`,
+      known.view !== undefined && h("span", { class: "lab-quiet" }, ` view of ${nameOfValue(film, film.values[known.view])}`),
+      known.stats && h("div", { class: "lab-player-figures" }, figures(known.stats)),
+      known.numbers && heatMap(known.numbers, value.shape, `values of ${name}`)),
+  ];
+}
+
+function nodePart(view, film, node, at) {
+  const known = film.known.nodes[node.index];
+  const formula = film.known.formulas[node.name];
+  const done = node.ran >= 0 && node.ran <= at;
+  const saved = known?.saved ?? [];
+  return h("div", { class: `lab-player-node${done ? " lab-player-done" : ""}` },
+    h("div", { class: "lab-player-nodename" }, h("code", {}, node.name),
+      h("span", { class: "lab-quiet" }, done ? "has run" : node.ran >= 0 ? "runs in backward" : "")),
+    formula && h("div", { class: "lab-player-formula" },
+      h("div", {}, formula.says), (formula.gradients ?? []).map((line) => h("div", {}, line))),
+    saved.length > 0 && h("ul", { class: "lab-player-saved", "aria-label": "Saved for backward" }, saved.map((each) => savedEntry(film, node, each, done))),
+    done && known?.grads?.some(Boolean) && h("div", { class: "lab-player-figures" },
+      h("span", { class: "lab-player-grad" }, "gradient "), h("code", {}, spellShape(known.shapes[0] ?? [])), " ", figures(known.grads.find(Boolean))),
+    known?.hooks > 0 && h("div", { class: "lab-player-remark" }, `${known.hooks} hook${known.hooks > 1 ? "s" : ""} of yours`));
+}
+
+function savedEntry(film, node, [name, shape, dtype, bytes, version, value], done) {
+  const freed = done && node.freed;
+  const known = value !== null && value !== undefined ? nameOfValue(film, film.values[value]) : "";
+  return h("li", { class: freed ? "lab-player-freed" : "" },
+    h("span", { class: "lab-player-square", "aria-hidden": "true" }),
+    `${freed ? "freed" : "saved"} ${name}`, known && known !== name && ` = ${known}`, " ",
+    h("code", {}, spellShape(shape)), ` ${spellBytes(bytes)}`, version > 0 && `, version ${version}`);
+}
+
+function nodeDetails(view, film, { index, pinned }, at) {
+  const node = film.nodes[index];
+  const op = film.ops[node.op];
+  if (node.kind === "accumulate") return leafDetails(view, film, node, at, pinned);
+  return [
+    heading(view, plainNode(node.name), op ? `made by ${op.name}${op.module ? ` in ${op.module}` : ""}` : "", pinned),
+    nodePart(view, film, node, at),
+    node.next.length > 0 && h("p", { class: "lab-quiet" }, "hands its gradient to ",
+      node.next.slice(0, 6).map((next, i) => [i > 0 && ", ", h("button", {
+        class: "lab-player-link", type: "button", onclick: () => view.selectNode(next),
+      }, film.nodes[next].parameter || plainNode(film.nodes[next].name))])),
+  ];
+}
+
+function leafDetails(view, film, node, at, pinned) {
+  const known = film.known.nodes[node.index];
+  const done = node.ran >= 0 && node.ran <= at;
+  const name = node.parameter || "a leaf without a name";
+  return [
+    heading(view, name, "AccumulateGrad", pinned),
+    h("p", {}, done ? "The gradient was added to " : "Its gradient will be added to ", h("code", {}, `${node.parameter || "leaf"}.grad`), "."),
+    done && known?.grads?.[0] && h("p", { class: "lab-player-figures" }, h("span", { class: "lab-player-grad" }, "gradient "), h("code", {}, spellShape(known.shapes[0] ?? [])), " ", figures(known.grads[0])),
+    h("button", { class: "lab-button lab-player-small", type: "button", onclick: () => view.path(node.index) }, "Light its path"),
+  ];
+}
+
+function frameDetails(view, film, { index, item, look, about, pinned }, at) {
+  const names = new Set();
+  for (const op of about.ops) {
+    for (const value of film.ops[op].inputs) {
+      const { leaf, node, name } = film.values[value];
+      if (leaf && node >= 0 && name) names.add(`${name}\n${node}`);
+      if (names.size > 40) break;
+    }
+  }
+  const held = heldBy(film, about, at);
+  const ns = about.ops.reduce((sum, op) => sum + (film.ops[op].inside < 0 ? film.ops[op].ns ?? 0 : 0), 0);
+  const open = view.isOpen(film, { kind: "frame", item });
+  return [
+    heading(view, look.title, look.sub, pinned),
+    h("dl", {},
+      h("dt", {}, "operations"), h("dd", {}, String(about.ops.length)),
+      h("dt", {}, "keeps now"), h("dd", {}, spellBytes(held)),
+      ns > 0 && [h("dt", {}, "forward took"), h("dd", {}, spellTime(ns))]),
+    names.size > 0 && h("p", {}, [...names].slice(0, 8).map((entry) => {
+      const [name, node] = entry.split("\n");
+      return [h("button", { class: "lab-player-link", type: "button", title: "Light the path that reaches it", onclick: () => view.path(Number(node)) }, name), " "];
+    }), names.size > 8 && h("span", { class: "lab-quiet" }, `and ${names.size - 8} more`)),
+    h("button", { class: "lab-button lab-player-small", type: "button", onclick: () => view.fold(item) }, open ? "Fold" : "Unfold"),
+  ];
+}

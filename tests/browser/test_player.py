@@ -1,0 +1,434 @@
+"""The player in a page: played, stepped, searched, folded, and operated by keyboard."""
+
+import json
+
+import pytest
+import torch
+from playwright.sync_api import expect
+from torch import nn
+
+from pytorch_lab import graph
+from pytorch_lab.widgets import player_state
+from pytorch_lab.widgets.player import Player
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(4, 8)
+        self.fc2 = nn.Linear(8, 2)
+
+    def forward(self, x):
+        h = self.fc1(x).relu()
+        with torch.no_grad():
+            shift = h.mean()
+        return self.fc2(h - shift)
+
+
+def loss(net, x, y):
+    return nn.functional.cross_entropy(net(x), y)
+
+
+def chain(x):
+    for _ in range(300):
+        x = (x * 1.01).sin()
+    return x.sum()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    torch.manual_seed(0)
+    net, x, y = Net(), torch.randn(3, 4), torch.tensor([0, 1, 1])
+    return graph.record(loss, net, x, y, backward=True, values="full")
+
+
+@pytest.fixture(scope="module")
+def long():
+    return graph.record(chain, torch.ones(2, requires_grad=True), backward=True)
+
+
+def says(view):
+    return view.page.locator(".lab-player-says")
+
+
+def key(view, name):
+    return view.page.get_by_role("button", name=name, exact=True)
+
+
+def heading(view):
+    return view.page.locator(".lab-player-heading strong")
+
+
+def lit_line(view):
+    return view.page.locator(".lab-player-now .lab-player-text")
+
+
+UNPACK = """async ([esm, packed]) => {
+  const url = URL.createObjectURL(new Blob([esm], { type: "text/javascript" }));
+  const { unpackFilm } = await import(url);
+  const film = unpackFilm(packed);
+  return {
+    ops: film.ops.map((op) => ({ name: op.name, kind: op.kind, module: op.module, call: op.call,
+      inputs: op.inputs, outputs: op.outputs, saved: op.saved, line: op.site?.line ?? 0,
+      from: op.site?.from ?? -1, mode: op.mode, inPlace: op.inPlace, node: op.node,
+      inside: op.inside })),
+    values: film.values.map(({ kind, name, shape, dtype, device, bytes, grad, leaf, node }) =>
+      ({ kind, name, shape, dtype, device, bytes, grad, leaf, node })),
+    nodes: film.nodes.map(({ name, kind, next, op, parameter, freed }) =>
+      ({ name, kind, next, op, parameter, freed })),
+    order: film.steps.filter(({ back }) => back).map(({ index }) => index), held: film.held,
+  };
+}"""
+
+
+def nothing(place):
+    return -1 if place is None else place
+
+
+def expected(record):
+    """What the front end must know of a record, with its nodes numbered as in the film."""
+    order = player_state.node_order(record)
+    place = {node: i for i, node in enumerate(order)} | {None: -1}
+    ops = [
+        {
+            "name": op.name,
+            "kind": op.kind,
+            "module": op.module,
+            "call": nothing(op.call),
+            "inputs": list(op.inputs),
+            "outputs": list(op.outputs),
+            "saved": op.saved_bytes,
+            "line": op.line,
+            "from": op.columns[0] if op.columns else -1,
+            "mode": op.grad_mode,
+            "inPlace": op.in_place,
+            "node": place[op.node],
+            "inside": nothing(op.inside),
+        }
+        for op in record.ops
+    ]
+    values = [
+        {
+            "kind": value.kind,
+            "name": value.name,
+            "shape": list(value.shape),
+            "dtype": value.dtype,
+            "device": value.device,
+            "bytes": value.bytes,
+            "grad": value.requires_grad,
+            "leaf": value.is_leaf,
+            "node": place[value.node],
+        }
+        for value in record.values
+    ]
+    nodes = [
+        {
+            "name": node.name,
+            "kind": node.kind,
+            "next": [place[target] for target in node.next],
+            "op": nothing(node.op),
+            "parameter": node.parameter,
+            "freed": node.freed,
+        }
+        for node in (record.nodes[i] for i in order)
+    ]
+    back = [place[node] for node in record.backward_order]
+    held = [held for *_, held in record.memory()]
+    return {"ops": ops, "values": values, "nodes": nodes, "order": back, "held": held}
+
+
+def in_place(x):
+    y = x * 2
+    y.mul_(3)
+    y[0].add_(1)
+    a, b = y.split(2)
+    return (a @ b.t().detach()).sum().item(), y.sum()
+
+
+@pytest.mark.parametrize("case", ["trained", "long", "in_place"])
+def test_the_front_end_knows_what_the_record_knows(stage, trained, long, case):
+    records = {"trained": trained, "long": long}
+    x = torch.ones(4, 3, requires_grad=True)
+    record = records[case] if case in records else graph.record(in_place, x)
+    player = Player(record)
+    view = stage(player)
+    packed = json.loads(json.dumps(player.state["films"][0]))
+    found = view.page.evaluate(UNPACK, [player._esm, packed])
+    for part, wanted in expected(record).items():
+        assert found[part] == wanted, part
+
+
+@pytest.mark.parametrize(
+    ("theme", "zoom"),
+    [("light", 1), ("light", 2), ("dark", 1), ("dark", 2), ("vscode-dark", 1), ("colab-dark", 1)],
+)
+def test_looks_right_to_axe(stage, trained, theme, zoom):
+    view = stage(Player(trained), theme=theme, zoom=zoom, width=1100)
+    view.axe()
+    assert view.overflow() == 0
+    view.picture(f"player-{theme}-{zoom}")
+    view.page.get_by_role("slider").fill(str(len(trained.ops) + 3))
+    view.page.get_by_label("More").click()
+    view.axe(covered=True)
+    view.picture(f"player-back-{theme}-{zoom}")
+
+
+@pytest.mark.parametrize("width", [360, 520, 700, 900, 1300])
+def test_no_overflow(stage, trained, width):
+    view = stage(Player(trained), width=width)
+    assert view.overflow() == 0
+
+
+def test_opens_where_forward_ends_and_plays_from_the_start(stage, trained):
+    view = stage(Player(trained))
+    n = len(trained.ops)
+    expect(says(view)).to_have_text(f"forward {n} of {n}: cross_entropy → scalar")
+    view.page.get_by_label("Speed").select_option("8")
+    key(view, "Play").click()
+    expect(key(view, "Pause")).to_be_visible()
+    expect(says(view)).to_contain_text("backward")
+    expect(key(view, "Play")).to_be_visible(timeout=20_000)
+    last = len(trained.backward_order)
+    expect(says(view)).to_contain_text(f"backward {last} of {last}")
+
+
+def test_keys_step_through_forward_and_backward_in_one_timeline(stage, trained):
+    view = stage(Player(trained))
+    slider = view.page.get_by_role("slider", name="Step of the run")
+    view.page.get_by_role("listbox", name="Source").focus()
+    press = view.page.keyboard.press
+    press("Home")
+    expect(says(view)).to_have_text("before the first step")
+    expect(heading(view)).to_have_text("loss")
+    press("ArrowRight")
+    expect(says(view)).to_have_text(f"forward 1 of {len(trained.ops)}: linear → (3, 8)")
+    expect(heading(view)).to_have_text("linear")
+    expect(slider).to_have_value("1")
+    press("ArrowRight")
+    press("ArrowLeft")
+    expect(slider).to_have_value("1")
+    press("End")
+    expect(slider).to_have_value(str(player_state.n_steps(trained)))
+    assert "ArrowRight" not in view.keys()  # the notebook's own shortcuts hear nothing
+    press("Home")
+    press(" ")
+    expect(key(view, "Pause")).to_be_visible()
+    press(" ")
+    expect(key(view, "Play")).to_be_visible()
+
+
+def test_the_line_and_its_expression_are_lit(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_role("slider").fill("1")
+    expect(lit_line(view)).to_have_text("    h = self.fc1(x).relu()")
+    expect(lit_line(view).locator("mark")).to_have_text("self.fc1(x)")
+    view.page.get_by_role("slider").fill("2")
+    expect(lit_line(view).locator("mark")).to_have_text("self.fc1(x).relu()")
+    shape = view.page.locator(".lab-player-now .lab-player-shape")
+    expect(shape).to_have_text("(3, 8)")
+
+
+def test_backward_lights_the_line_that_made_the_node(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_role("slider").fill(str(len(trained.ops) + 1))
+    expect(lit_line(view)).to_contain_text("cross_entropy")
+    expect(view.page.locator(".lab-player-now.lab-player-back")).to_have_count(1)
+    expect(says(view)).to_contain_text("backward 1 of")
+
+
+def test_details_tell_formula_saved_tensors_and_values(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_role("slider").fill("2")
+    details = view.page.get_by_role("region", name="Details")
+    expect(details).to_contain_text("ReluBackward0")
+    expect(details).to_contain_text("dL/dx = ")
+    expect(details).to_contain_text("saved result")
+    expect(details).to_contain_text("96 B")
+    expect(details.get_by_role("img")).to_have_count(2)  # heat maps of what went in and came out
+    relu = next(node for node in trained.nodes if node.name == "ReluBackward0")
+    ran = len(trained.ops) + trained.backward_order.index(relu.index)
+    view.page.get_by_role("slider").fill(str(ran + 1))
+    expect(details).to_contain_text("freed result")
+    expect(details).to_contain_text("gradient")
+
+
+def test_a_line_lights_its_boxes(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_text("h = self.fc1(x).relu()").click()
+    expect(view.page.locator(".lab-player-note")).to_have_text("Line 22 called 2 operations.")
+    expect(view.page.locator(".lab-player-picked")).to_have_count(1)
+    view.page.get_by_text("h = self.fc1(x).relu()").click()
+    expect(view.page.locator(".lab-player-note")).to_be_hidden()
+
+
+def test_a_parameter_lights_the_path_that_reaches_it(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_role("slider").fill("1")
+    view.page.get_by_role("button", name="net.fc1.weight").click()
+    length = len(trained.path_to("net.fc1.weight"))
+    expect(view.page.locator(".lab-player-note")).to_have_text(
+        f"The path by which a gradient reaches net.fc1.weight: {length} nodes from the result."
+    )
+
+
+def test_search_counts_and_goes_from_hit_to_hit(stage, trained):
+    view = stage(Player(trained))
+    box = view.page.get_by_role("searchbox")
+    box.fill("linear")
+    count = view.page.locator(".lab-player-count")
+    expect(count).to_have_text("2 found")
+    box.press("Enter")
+    expect(count).to_have_text("1 of 2")
+    expect(heading(view)).to_have_text("linear")
+    box.press("Enter")
+    expect(count).to_have_text("2 of 2")
+    box.press("Escape")
+    expect(count).to_be_hidden()
+
+
+def cursor(view):
+    return view.page.locator(".lab-player-cursor")
+
+
+def test_the_keyboard_goes_from_box_to_box_and_folds(stage, trained):
+    view = stage(Player(trained))
+    cursor(view).focus()
+    press = view.page.keyboard.press
+    seen = []
+    for _ in range(30):
+        press("ArrowDown")
+        label = cursor(view).get_attribute("aria-label")
+        if seen and label == seen[-1]:
+            break
+        seen.append(label)
+    assert any(label.startswith("Linear fc1") for label in seen)
+    while not cursor(view).get_attribute("aria-label").startswith("Net"):
+        press("ArrowUp")
+    expect(cursor(view)).to_have_attribute("aria-expanded", "true")
+    press("Enter")
+    expect(cursor(view)).to_have_attribute("aria-expanded", "false")
+    expect(heading(view)).to_have_text("Net")
+    press("Enter")
+    expect(cursor(view)).to_have_attribute("aria-expanded", "true")
+    press("Escape")
+    expect(view.page.get_by_label("Back to the step that runs")).to_have_count(0)
+
+
+def test_folding_keeps_the_place(stage, long):
+    view = stage(Player(long))
+    cursor(view).focus()
+    for _ in range(3):
+        view.page.keyboard.press("ArrowDown")
+    while cursor(view).get_attribute("aria-expanded") is None:
+        view.page.keyboard.press("ArrowDown")
+    before = cursor(view).bounding_box()
+    view.page.keyboard.press("Enter")
+    after = cursor(view).bounding_box()
+    assert abs(before["y"] - after["y"]) < 2
+    middle = (before["x"] + before["width"] / 2) - (after["x"] + after["width"] / 2)
+    assert abs(middle) < 2
+
+
+def test_colours_have_a_legend(stage, trained):
+    view = stage(Player(trained))
+    legend = view.page.locator(".lab-player-legend")
+    expect(legend).to_contain_text("Linear")
+    view.page.get_by_label("Colour by").select_option("bytes")
+    expect(legend).to_contain_text("Bytes")
+    view.page.get_by_label("Colour by").select_option("gradient")
+    expect(legend).to_contain_text("Gradient")
+
+
+def test_a_long_run_asks_for_what_is_on_stage(stage, long):
+    view = stage(Player(long))
+    assert long.nodes
+    view.page.get_by_role("slider").fill("3")
+    expect(view.page.locator(".lab-player-figures").first).to_be_visible()
+    asked = [each["with"]["first"] for each in view.sent if each["ask"] == "details"]
+    assert asked == [512, 0]
+    view.page.get_by_role("slider").fill("4")
+    expect(heading(view)).to_have_text("sin")
+    assert len(view.sent) == 2  # nothing twice
+
+
+def test_the_other_view_is_the_autograd_graph(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_label("More").click()
+    view.page.get_by_role("button", name="Show: autograd graph").click()
+    assert {"ask": "scene", "with": {"view": "autograd"}} in view.sent
+    view.page.get_by_role("searchbox").fill("ReluBackward0")
+    expect(view.page.locator(".lab-player-count")).to_have_text("1 found")
+    view.page.get_by_role("searchbox").press("Enter")
+    expect(heading(view)).to_have_text("Relu")
+
+
+def downloaded(view, name):
+    view.page.get_by_label("More").click()
+    with view.page.expect_download() as waiting:
+        view.page.get_by_role("button", name=name).click()
+    return waiting.value.path().read_text("utf-8")
+
+
+def test_saves_an_svg(stage, trained):
+    view = stage(Player(trained))
+    text = downloaded(view, "Save as SVG")
+    assert text.startswith("<svg ")
+    assert "cross_entropy" in text
+    assert "class=" not in text
+    assert "NaN" not in text
+    assert "undefined" not in text
+
+
+def test_saves_a_page_that_works_offline(stage, trained, browser, tmp_path):
+    view = stage(Player(trained))
+    text = downloaded(view, "Save as a page that works offline")
+    file = tmp_path / "run.html"
+    file.write_text(text, "utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto(file.as_uri())
+    page.get_by_role("slider").fill("2")
+    expect(page.locator(".lab-player-details")).to_contain_text("ReluBackward0")
+    expect(page.locator(".lab-player-details")).to_contain_text("dL/dx = ")
+    context.close()
+    assert errors == []
+
+
+def test_a_run_that_failed_opens_at_its_end_with_the_error(stage):
+    def broken(x):
+        h = x * 2
+        return h @ torch.ones(7)
+
+    view = stage(Player(graph.record(broken, torch.ones(3))))
+    expect(view.page.locator(".lab-note.lab-bad")).to_contain_text("RuntimeError")
+    expect(lit_line(view)).to_contain_text("h")
+    view.axe()
+
+
+def test_two_runs_have_one_timeline(stage):
+    def branch(x):
+        y = x * 2
+        if y.sum() > 0:
+            y = y.relu()
+            y = y + 1
+        else:
+            y = y.sigmoid()
+        return y.sum()
+
+    view = stage(Player(graph.compare(branch, torch.ones(3), -torch.ones(3))))
+    expect(view.page.locator(".lab-player-canvas")).to_have_count(2)
+    view.page.get_by_role("slider").fill("1")
+    expect(lit_line(view)).to_contain_text("y = x * 2")
+    view.page.keyboard.press("End")
+    view.axe()
+    view.picture("player-two")
+
+
+def test_reduced_motion_moves_at_once(stage, trained):
+    view = stage(Player(trained), motion=False)
+    assert view.page.evaluate("matchMedia('(prefers-reduced-motion: reduce)').matches")
+    cursor(view).focus()
+    view.page.keyboard.press("ArrowDown")
+    expect(cursor(view)).to_have_class("lab-player-cursor lab-player-on")
