@@ -1,0 +1,10 @@
+"""Warm, sandboxed kernels: torch is imported once, each notebook gets a fork of its own in a cell.
+
+    worker.py       the host's side: starts a warm process in bubblewrap, asks it for kernels
+    sandbox.py      the bubblewrap command: what a warm process can see
+    server.py       inside: imports torch, then forks a kernel for each request
+    nest.py         inside, after the fork: own namespaces, own /tmp, limits, no capabilities
+    provisioner.py  what jupyter_client calls, so that nbval, nbclient and nbconvert profit by name
+
+Nothing that runs on the host's side imports torch.
+"""

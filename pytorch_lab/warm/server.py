@@ -1,0 +1,219 @@
+"""Inside the sandbox: import once what notebooks import, then fork a kernel for each request.
+
+One thread, no open library handle that a fork could not carry. A request is a connection to the
+socket in the shared folder; it lives as long as the kernel does:
+
+    host                                      server
+    {"kernel": "k1", "env": {}, ...}   →
+                                       ←     {"ready": true}
+    {"signal": 2}                      →
+                                       ←     {"exit": 0}
+
+When the host closes the connection, or dies, the kernel is ended.
+"""
+
+import importlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytorch_lab.warm import nest
+
+SOCKET = "server.sock"
+WARM = "warm"  # the last word before the first kernel can be asked for
+MOST_BYTES = 1 << 20  # of one request
+
+
+def preload() -> None:
+    """Import what costs seconds. An optimizer's first use imports as much as torch itself."""
+    import ipykernel.ipkernel
+    import ipykernel.kernelapp
+    import ipykernel.zmqshell  # noqa: F401
+    import matplotlib.pyplot  # noqa: F401
+    import torch
+
+    import pytorch_lab.checks  # noqa: F401
+
+    torch.set_num_threads(1)
+    leaf = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.AdamW([leaf])
+    leaf.sum().backward()
+    optimizer.step()
+    for name in _imported_by_a_first_kernel():
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def _imported_by_a_first_kernel() -> list[str]:
+    """What a kernel of this ipykernel imports only when it starts, found by starting one."""
+    known = set(sys.modules)
+    mine, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _initialize("/tmp/first.json")
+            with open(theirs, "w") as out:
+                out.write("\n".join(sorted(set(sys.modules) - known)))
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with open(mine) as told:
+        names = told.read().split()
+    os.waitpid(child, 0)
+    return names
+
+
+@dataclass(eq=False)
+class Client:
+    """One connection: a kernel that is wanted, or runs."""
+
+    connection: socket.socket
+    received: bytes = b""
+    keeper: int | None = None
+    init: int | None = None
+
+    def say(self, **message: Any) -> None:
+        """Tell the host; it may be gone."""
+        with suppress(OSError):
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
+
+
+class Server:
+    """Serves one socket until the sandbox ends."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self.listening = listening
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(listening, selectors.EVENT_READ, self._accept)
+
+    def serve(self) -> None:
+        """For ever."""
+        while True:
+            for key, _ in self.selector.select():
+                key.data()
+
+    def _accept(self) -> None:
+        client = Client(self.listening.accept()[0])
+        self.selector.register(client.connection, selectors.EVENT_READ, lambda: self._hear(client))
+
+    def _hear(self, client: Client) -> None:
+        try:
+            data = client.connection.recv(65536)
+        except OSError:
+            data = b""
+        client.received += data
+        if not data or len(client.received) > MOST_BYTES:
+            self._leave(client)
+            return
+        while b"\n" in client.received:
+            line, client.received = client.received.split(b"\n", 1)
+            request = json.loads(line)
+            if "kernel" in request:
+                self._fork(client, request)
+            elif client.init is not None:
+                os.kill(client.init, request["signal"])
+
+    def _leave(self, client: Client) -> None:
+        """Forget a connection; if the host has gone, its kernel goes too."""
+        self.selector.unregister(client.connection)
+        client.connection.close()
+        if client.keeper is not None:
+            os.kill(client.keeper, signal.SIGKILL)  # init and all below die with it
+
+    def _fork(self, client: Client, request: dict[str, Any]) -> None:
+        news, report = os.pipe()
+        keeper = os.fork()
+        if keeper == 0:
+            os.close(news)
+            _become_kernel(request, report)
+        os.close(report)
+        client.keeper = keeper
+        self.selector.register(news, selectors.EVENT_READ, lambda: self._news(client, keeper, news))
+
+    def _news(self, client: Client, keeper: int, news: int) -> None:
+        """Init's number, then "ready", then the end of the pipe: all its processes have ended."""
+        data = os.read(news, 4096)
+        for word in data.split():
+            if word == b"ready":
+                client.say(ready=True)
+            else:
+                client.init = int(word)
+        if data:
+            return
+        self.selector.unregister(news)
+        os.close(news)
+        client.keeper = client.init = None
+        client.say(exit=os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]))
+        if client.connection.fileno() >= 0:
+            self._leave(client)
+
+
+def _become_kernel(request: dict[str, Any], report: int) -> None:
+    """In the fork: shut the doors, and be a kernel. Never returns."""
+    code = 1
+    try:
+        os.setsid()
+        os.dup2(report, 3)
+        os.closerange(4, 65536)  # the sockets of other kernels, and the server's own
+        os.set_inheritable(3, False)
+        limits = nest.Limits(**request.get("limits", {}))
+        code = nest.keep(
+            nest.RUN / request["kernel"],
+            limits,
+            lambda: _run_kernel(request.get("env", {})),
+            lambda init: _write(f"{init}\n"),
+        )
+    finally:
+        os._exit(code % 256)
+
+
+def _write(text: str) -> None:
+    os.write(3, text.encode())
+
+
+def _run_kernel(env: dict[str, str]) -> None:
+    work = Path("/tmp/work")
+    work.mkdir()
+    os.chdir(work)
+    os.environ.clear()
+    os.environ.update(env)
+    app = _initialize(str(nest.OWN / "kernel.json"))
+    _write("ready\n")
+    os.close(3)
+    app.start()
+
+
+def _initialize(connection_file: str) -> Any:
+    from ipykernel.kernelapp import IPKernelApp
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False  # it would start a thread and open a database
+    app = IPKernelApp.instance(config=config)
+    app.initialize(["-f", connection_file, "--quiet"])
+    return app
+
+
+def main() -> None:
+    """Serve `SOCKET` in the shared folder."""
+    if os.getuid() == 0:
+        nest.mount_proc()
+    os.environ["MPLBACKEND"] = "agg"
+    nest.become_nobody()
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listening.bind(str(nest.RUN / SOCKET))
+    preload()
+    listening.listen(64)
+    print(WARM, flush=True)
+    Server(listening).serve()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
