@@ -73,7 +73,7 @@ class Engine:
         self._live = live
         self._waiting = waiting_for(live, start)
         self._handles: list[Any] = []
-        self._stop: Stop = lambda place: True
+        self._stop: Stop | None = None
         self._changed: Gradients | None = None
         self._given_up = False
         self._running = True
@@ -89,12 +89,12 @@ class Engine:
         self._worker.start()
         self._wait()
 
-    def go(self, changed: Gradients | None, stop: Stop) -> None:
+    def go(self, changed: Gradients | None, stop: Stop | None) -> None:
         """Run the node at `place` and go on until `stop` says so.
 
         Args:
             changed: the gradients to run it with, if not the ones that came.
-            stop: is asked with the place of each node that comes.
+            stop: is asked with the place of each node that comes; None to stop at the next.
         """
         if not self._running:  # else Ctrl-C ended the last wait, and the worker is on its way
             self._changed, self._stop, self._running = changed, stop, True
@@ -143,7 +143,7 @@ class Engine:
         def arrive(gradients: Gradients) -> Gradients | None:
             if place not in self.ready or threading.current_thread() is not self._worker:
                 return None  # another backward over the same nodes
-            if self._stop(place):
+            if self._stop is None or self._stop(place):
                 self.place, self.gradients = place, gradients
                 self._arrived.put(None)
                 self._go_on.get()
@@ -193,16 +193,18 @@ class Direct:
         self._nodes = nodes
         self._release = release
         self._waiting = waiting_for(live, start)
-        self._buffers: dict[int, list[torch.Tensor | None]] = {}
-        self._sums: set[tuple[int, int]] = set()  # buffers that hold a tensor of our own making
-        self._heap: list[tuple[float, int]] = [(0, start)]
+        self._turns = [(-one.sequence if one.sequence >= 0 else _FIRST, one.index) for one in nodes]
+        self._single: dict[int, torch.Tensor] = {}  # what nodes with one output will get
+        self._several: dict[int, list[torch.Tensor | None]] = {}  # and nodes with several
+        self._sums: set[int] = set()  # places whose gradient is a tensor of our own making
+        self._heap: list[tuple[float, int]] = [self._turns[start]]
 
     @property
     def ready(self) -> set[int]:
         """See `Engine`."""
         return {place for _, place in self._heap}
 
-    def go(self, changed: Gradients | None, stop: Stop) -> None:
+    def go(self, changed: Gradients | None, stop: Stop | None) -> None:
         """See `Engine.go`."""
         if changed is not None:
             self.gradients = changed
@@ -211,7 +213,8 @@ class Direct:
         try:
             self._run()
             while self._heap:
-                if stop(self._arrive()):
+                place = self._arrive()
+                if stop is None or stop(place):
                     return
                 self._run()
         finally:
@@ -224,57 +227,72 @@ class Direct:
         self.done = True
         self.place, self.gradients = None, ()
         self._heap, self._live, self._release = [], Live(), lambda: None
-        self._buffers = {}
+        self._single, self._several = {}, {}
 
     give_up = close
 
     def _arrive(self) -> int:
         place = self.place = self._heap[0][1]
-        buffer = self._buffers.pop(place, None)
-        self.gradients = tuple(buffer) if buffer else (None,) * len(self._nodes[place].shapes)
+        gradient = self._single.pop(place, None)
+        if gradient is not None:
+            self.gradients = (gradient,)
+        else:
+            none = [None] * len(self._nodes[place].shapes)
+            self.gradients = tuple(self._several.pop(place, none))
         return place
 
     def _run(self) -> None:
-        """Call the node whose turn it is, and hand on what it gives."""
-        heap, live, waiting, records = self._heap, self._live, self._waiting, self._nodes
-        place = heappop(heap)[1]
-        targets = live.next[place]
+        """Call the node whose turn it is, and hand on what it gives.
+
+        All in one function and with little grace, because it runs for each of tens of thousands of
+        nodes of some ten microseconds each.
+        """
+        place = heappop(self._heap)[1]
         self.order.append(place)
         gradients, self.gradients = self.gradients, ()
-        results = live.nodes[place](*gradients)
+        targets = self._live.next[place]
+        results = self._live.nodes[place](*gradients)
         if type(results) is not tuple:
             results = (results,)
         if len(results) != len(targets):
             results = self._asked_for(place, results)
-        for there, number, result in zip(targets, live.next_inputs[place], results, strict=True):
-            if result is not None:
-                self._deliver(there, number, result)
-            left = waiting[there] = waiting[there] - 1
-            if not left:
-                sequence = records[there].sequence
-                heappush(heap, (-sequence if sequence >= 0 else _FIRST, there))
+        records, single, waiting = self._nodes, self._single, self._waiting
+        for at, there in enumerate(targets):
+            gradient = results[at]
+            if gradient is not None:
+                record = records[there]
+                if len(record.shapes) > 1:
+                    self._hand_one(there, self._live.next_inputs[place][at], gradient)
+                else:
+                    if gradient.shape != record.shapes[0] or spell(gradient.dtype) != record.dtype:
+                        gradient = fitted(gradient, self._live.nodes[there]._input_metadata[0])
+                    if there not in single:
+                        single[there] = gradient
+                    elif there in self._sums:
+                        single[there].add_(gradient)
+                    else:
+                        self._sum(there, gradient)
+            waiting[there] -= 1
+            if not waiting[there]:
+                heappush(self._heap, self._turns[there])
 
     def _asked_for(self, place: int, results: Gradients) -> list[torch.Tensor | None]:
         """Without what is for inputs that need no gradient."""
         edges = zip(self._live.nodes[place].next_functions, results, strict=True)
         return [result for (there, _), result in edges if there is not None]
 
-    def _deliver(self, there: int, number: int, gradient: torch.Tensor) -> None:
-        record = self._nodes[there]
-        if number or gradient.shape != record.shapes[0] or spell(gradient.dtype) != record.dtype:
-            gradient = fitted(gradient, self._live.nodes[there]._input_metadata[number])
-        buffer = self._buffers.get(there)
-        if buffer is None:
-            buffer = self._buffers[there] = [None] * len(record.shapes)
-        old = buffer[number]
-        if old is None:
-            buffer[number] = gradient
-        elif (there, number) in self._sums and gradient.layout is torch.strided:
-            old.add_(gradient)
-        else:
-            buffer[number] = total = added(old, gradient)
-            if total.layout is torch.strided:
-                self._sums.add((there, number))
+    def _sum(self, there: int, gradient: torch.Tensor) -> None:
+        total = self._single[there] = added(self._single[there], gradient)
+        if total.layout is torch.strided:
+            self._sums.add(there)
+
+    def _hand_one(self, there: int, number: int, gradient: torch.Tensor) -> None:
+        """A gradient for one of several outputs."""
+        metadata = self._live.nodes[there]._input_metadata
+        gradient = fitted(gradient, metadata[number])
+        gradients = self._several.setdefault(there, [None] * len(metadata))
+        old = gradients[number]
+        gradients[number] = gradient if old is None else added(old, gradient)
 
 
 _FIRST = float("-inf")

@@ -18,7 +18,7 @@ import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.autograd import Live, edge_of, freeze, walk
-from pytorch_lab.graph.engines import Direct, Engine, Gradients, needs_engine
+from pytorch_lab.graph.engines import Direct, Engine, Gradients, Stop, needs_engine
 from pytorch_lab.graph.record import Node
 
 SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
@@ -148,7 +148,7 @@ class Stepper:
         Raises:
             UsageError: there is nothing left to run, or what was put into `gradients` doesn't fit.
         """
-        return self._go(_always)
+        return self._go(None)
 
     def run(self, until: str | int | None = None) -> Node | None:
         """Run on.
@@ -179,7 +179,7 @@ class Stepper:
         ran = f"{len(self.order)} of {len(self.nodes)} nodes ran"
         return f"<Stepper: {ran}, {f'next is {self.node.name}' if self.node else 'done'}>"
 
-    def _go(self, stop: Any) -> Node | None:
+    def _go(self, stop: Stop | None) -> Node | None:
         driver = self._driver
         if driver.done:
             raise UsageError(
@@ -213,10 +213,6 @@ class Stepper:
             return None
         pairs = zip(self._shown, came, changed, strict=True)
         return tuple(new if differs else old for new, old, differs in pairs)
-
-
-def _always(place: int) -> bool:
-    return True
 
 
 def _check(new: Any, old: torch.Tensor | None, name: str) -> None:
