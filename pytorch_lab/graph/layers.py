@@ -6,6 +6,7 @@ out at the bottom) and lanes (where a net passes a layer).
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 SWEEPS = 8
@@ -204,12 +205,9 @@ def _order(inside: Inside) -> None:
     best, fewest = rows, -1
     for sweep in range(SWEEPS):
         rows = [list(row) for row in rows]
-        if sweep % 2 == 0:
-            for row in rows:
-                _sort(row, inside.up, inside.down, inside.widths, pos)
-        else:
-            for row in reversed(rows):
-                _sort(row, inside.down, inside.up, inside.widths, pos)
+        near, other = (inside.up, inside.down) if sweep % 2 == 0 else (inside.down, inside.up)
+        for row in rows if sweep % 2 == 0 else reversed(rows):
+            _sort(row, near, other, inside.widths, pos)
         crossings = _count(inside, rows, pos)
         if fewest < 0 or crossings < fewest:
             best, fewest = rows, crossings
@@ -255,7 +253,7 @@ def _count(inside: Inside, rows: list[list[int]], pos: list[float]) -> int:
     """How many pairs of edges cross."""
     down, widths = inside.down, inside.widths
     total = 0
-    for row, below in zip(rows, rows[1:], strict=False):
+    for row, below in pairwise(rows):
         if len(row) < 2 and len(below) < 2:
             continue
         ends = []

@@ -14,6 +14,7 @@ This file knows the tree, `layers.py` the layers of one frame, `columns.py` its 
 the same order, with the same numbers: change both.
 """
 
+import gc
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -98,7 +99,16 @@ def layout(diagram: Diagram, opened: Iterable[int] = ()) -> Layout:
         >>> above.x == below.x, above.y < below.y
         (True, True)
     """
-    tree = Tree(diagram, set(opened))
+    was = gc.isenabled()
+    gc.disable()  # half of the time went into looking through a hundred thousand small lists
+    try:
+        return _lay_out(Tree(diagram, set(opened)))
+    finally:
+        if was:
+            gc.enable()
+
+
+def _lay_out(tree: "Tree") -> Layout:
     insides: dict[int, Inside] = {}
     for frame in reversed(tree.frames):
         inside = stack_layers(tree.kids[frame], tree.nets[frame], tree, insides)

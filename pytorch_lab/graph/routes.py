@@ -5,6 +5,7 @@ layer at the right place already. So no edge goes through a foreign box.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import floor
 from typing import NamedTuple
 
@@ -139,7 +140,7 @@ def _turns(inside: Inside, net: Net) -> None:
     y = inside.tops[start] + inside.heights[start] if start < inside.n_items else 0.0
     net.turns = [(here, y)]
     net.n_turns = [1]
-    for before, node in zip(net.path, net.path[1:], strict=False):
+    for before, node in pairwise(net.path):
         if abs(x[node] - here) > STRAIGHT:
             net.turns.append((here, bands[rank[before]][1]))
             here = x[node]
