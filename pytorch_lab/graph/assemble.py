@@ -7,6 +7,7 @@ import torch
 from pytorch_lab.graph.record import Call, Node, Op
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recorder import Recorder
+from pytorch_lab.graph.rows import NODE, NODES, OUTPUTS, SAVED_BYTES
 
 _make = tuple.__new__  # half the time of calling the named tuple
 
@@ -28,12 +29,7 @@ def assemble(
     grown.read(results, recorder.rows)
     if not first_backward:
         grown.from_results(results)
-    leaf_of = grown.leaves()
-    place_of = grown.live.place
-    node_of = [
-        leaf_of.get(origin) if type(origin) is int else place_of.get(origin)
-        for origin in tensors.origins
-    ]
+    node_of = grown.nodes_of_values()
     calls = tuple(
         [
             _make(Call, (i, *entered[:5], end, entered[5]))
@@ -61,34 +57,25 @@ def assemble(
 def _ops(
     recorder: Recorder, nodes: Sequence[Node], node_of: Sequence[int | None]
 ) -> tuple[Op, ...]:
-    made: dict[int, list[int]] = {}
-    leaves: set[int | None] = set()
+    """The rows, with the nodes that each op made and the node of its result."""
+    rows = recorder.rows.ops
+    for op, late in recorder.tensors.late.items():
+        rows[op][OUTPUTS] += tuple(late)
+    kept: set[int] = set()
     for node in nodes:
         if node.op is not None:
-            made.setdefault(node.op, []).append(node.index)
-        elif node.kind == "accumulate":
-            leaves.add(node.index)
-    site, calls, late = recorder.sites.site, recorder.calls, recorder.tensors.late
-    kept: set[int] = set()
-    ops = []
-    for index, row in enumerate(recorder.rows):
-        name, kind, place, call, inputs, outputs, _, _, *rest = row
-        in_place, grad_mode, autocast, inside, elapsed_ns = rest
-        if index in late:
-            outputs = (*outputs, *late[index])
-        node = None
-        for output in outputs:
+            rows[node.op][NODES] += (node.index,)
+    leaves = {node.index for node in nodes if node.kind == "accumulate"}
+    for row in rows:
+        if row[NODES]:
+            row[NODES] = mine = tuple(sorted(row[NODES]))
+            row[SAVED_BYTES] = _saved_bytes([nodes[place] for place in mine], kept)
+        for output in row[OUTPUTS]:
             node = node_of[output]
             if node is not None and node not in leaves:
+                row[NODE] = node
                 break
-            node = None
-        mine = made.get(index)
-        saved = 0 if mine is None else _saved_bytes([nodes[i] for i in mine], kept)
-        fields = (index, name, kind, site(place), "" if call is None else calls[call].path, call)
-        fields += (inputs, outputs, node, () if mine is None else tuple(sorted(mine)), saved)
-        fields += (in_place, grad_mode, autocast, inside, elapsed_ns)
-        ops.append(_make(Op, fields))
-    return tuple(ops)
+    return tuple([_make(Op, row) for row in rows])
 
 
 def _saved_bytes(nodes: Sequence[Node], kept: set[int]) -> int:

@@ -84,6 +84,7 @@ def record(
         if backward:
             run.backward(record)
         record.keep(run.results, run.root, keep_graph)
+        del run  # before the collector looks at it
     return record
 
 

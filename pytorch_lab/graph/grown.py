@@ -14,6 +14,7 @@ from pytorch_lab.graph.autograd import Identity, Live, freeze, spell, walk
 from pytorch_lab.graph.backward import Seen, Summary, watch
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.record import Node, Shape
+from pytorch_lab.graph.rows import INPUTS, OUTPUTS, Rows
 from pytorch_lab.graph.tensors import Tensors, size_of
 
 
@@ -36,15 +37,11 @@ class Grown:
         self._names = names
         self._summary = summary
 
-    def read(self, roots: Iterable[Any], rows: Sequence[Any]) -> None:
-        """Walk from more roots, and from all that ops made, and read the nodes that are new."""
+    def read(self, roots: Iterable[Any], rows: Rows) -> None:
+        """Walk from more roots, and from all that is alive, and read the nodes that are new."""
         live = self.live
-        for root in roots:
+        for root in (*roots, *self._tensors.living()):
             live.add(root)
-        known = live.place
-        for origin in self._tensors.origins:
-            if origin is not None and type(origin) is not int and origin not in known:
-                live.add(origin)
         look = _Reader(rows, self._tensors, self._names)
         self.nodes += freeze(
             live,
@@ -74,10 +71,14 @@ class Grown:
         whole.accumulated |= {place_of[place]: how for place, how in seen.accumulated.items()}
         whole.empty |= {place_of[place] for place in seen.empty}
 
-    def leaves(self) -> dict[int, int]:
-        """From the `id` of a leaf tensor to the place of its AccumulateGrad."""
-        nodes = self.live.nodes
-        return {id(nodes[n.index].variable): n.index for n in self.nodes if n.kind == "accumulate"}
+    def nodes_of_values(self) -> list[int | None]:
+        """The node of each value, if it is still there."""
+        live = self.live.nodes
+        places = {node.sequence: node.index for node in self.nodes}
+        for node in self.nodes:
+            if node.kind == "accumulate":
+                places[-1 - id(live[node.index].variable)] = node.index
+        return [None if origin is None else places.get(origin) for origin in self._tensors.origins]
 
     def from_results(self, results: Sequence[torch.Tensor]) -> None:
         """Number the nodes anew, so that the places are those of `walk(results)` as far as it goes.
@@ -108,14 +109,12 @@ class Grown:
 class _Reader:
     """What the recording knows about nodes and about the tensors that they keep."""
 
-    def __init__(self, rows: Sequence[Any], tensors: Tensors, names: Names) -> None:
-        made = sorted(
-            (row.before, row.after, op) for op, row in enumerate(rows) if row.after > row.before
-        )
+    def __init__(self, rows: Rows, tensors: Tensors, names: Names) -> None:
+        made = sorted(rows.made)
         self._before = [one[0] for one in made]
         self._after = [one[1] for one in made]
-        self._ops = [one[2] for one in made]
-        self._rows = rows
+        self._made_by = [one[2] for one in made]
+        self._ops = rows.ops
         self._values = tensors.rows
         self._tensors = tensors
         self._names = names.tensors
@@ -123,7 +122,7 @@ class _Reader:
     def op_of(self, place: int, sequence: int) -> int | None:
         """The op that made a node: torch's count of nodes was there while it ran."""
         at = bisect_right(self._before, sequence) - 1
-        return self._ops[at] if at >= 0 and sequence < self._after[at] else None
+        return self._made_by[at] if at >= 0 and sequence < self._after[at] else None
 
     def name(self, leaf: torch.Tensor) -> str:
         """The name of a leaf tensor; empty if nobody named it."""
@@ -154,8 +153,8 @@ class _Reader:
         return tuple(tensor.shape), spell(tensor.dtype), size_of(tensor), storage, None
 
     def _of_op(self, op: int, storage: int, shape: Shape) -> int | None:
-        row, values = self._rows[op], self._values
-        for place in row.outputs + row.inputs:
+        row, values = self._ops[op], self._values
+        for place in row[OUTPUTS] + row[INPUTS]:
             if values[place][6] == storage and values[place][2][0] == shape:
                 return place
         return None

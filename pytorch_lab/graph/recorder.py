@@ -18,10 +18,10 @@ from pytorch_lab.graph import regions
 from pytorch_lab.graph.grown import Grown
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.regions import Region
-from pytorch_lab.graph.rows import Entered, Row
-from pytorch_lab.graph.sites import Place, Sites
+from pytorch_lab.graph.rows import ELAPSED, KIND, Entered, Rows
+from pytorch_lab.graph.sites import Sites
 from pytorch_lab.graph.stats import summarise
-from pytorch_lab.graph.tensors import Known, Tensors, tensors_in, version_of
+from pytorch_lab.graph.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.traits import Trait, trait_of
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -29,14 +29,19 @@ _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _is_autocast = torch._C._is_any_autocast_enabled
 _clock = time.perf_counter_ns
-_make = tuple.__new__  # half the time of calling the named tuple
+_peek = torch._C._functorch.peek_interpreter_stack
+_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+
+# What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
+# count of nodes, the time
+Begun = tuple[str, str, Any, int | None, str, list[Known], int | None, int, int]
 
 
 class Recorder(TorchFunctionMode):
     """Gathers the ops of one thread.
 
     Attributes:
-        rows: the ops, in order.
+        rows: the ops, in order, and what they made.
         calls: of modules, in order.
         ends: of each call, one past its last op.
     """
@@ -45,7 +50,8 @@ class Recorder(TorchFunctionMode):
         super().__init__()
         self.names = names
         self.sites = Sites()
-        self.rows: list[Row] = []
+        self.rows = Rows()
+        self._ops = self.rows.ops
         self.tensors = Tensors(names, values, _sequence(), self.rows)
         self.grown = Grown(self.tensors, names, None if values == "none" else summarise)
         self.calls: list[Entered] = []
@@ -92,8 +98,8 @@ class Recorder(TorchFunctionMode):
             )
         self._call = len(self.calls)
         self._stack.append((key, self._call))
-        entered = (path, type(module).__name__, count, parent, len(self.rows), module.training)
-        self.calls.append(_make(Entered, entered))
+        entered = (path, type(module).__name__, count, parent, len(self._ops), module.training)
+        self.calls.append(Entered(*entered))
         self.ends.append(-1)
 
     def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
@@ -105,7 +111,7 @@ class Recorder(TorchFunctionMode):
 
     def _pop(self) -> int:
         key, call = self._stack.pop()
-        self.ends[call] = len(self.rows)
+        self.ends[call] = len(self._ops)
         self._call = self._stack[-1][1] if self._stack else None
         return key
 
@@ -120,78 +126,91 @@ class Recorder(TorchFunctionMode):
             trait = self._traits[func] = trait_of(func)
         if not trait.kind:
             return func(*args, **kwargs) if kwargs else func(*args)
-        frame = sys._getframe(1)
-        inside, kind = None, trait.kind
-        if self._open or not _is_grad() or regions.may_be_inside():
-            inside, kind = self._look_up(frame, kind)
-        place = self.sites.here(frame)
-        found: list[torch.Tensor] = []
-        inputs: list[Known] = []
-        if types:  # a class of the reader's would run its own code for each look at the tensor
+        if types:  # a class of the reader's would run its own code for each look at a tensor
             with torch._C.DisableTorchFunction():
-                self.tensors.read((args, kwargs), found, inputs)
+                begun = self._begin(trait, sys._getframe(1), args, kwargs)
         else:
-            self.tensors.read(args, found, inputs)
-            if kwargs:
-                self.tensors.read(kwargs.values(), found, inputs)
-        state = (trait.name, kind, place, self._call, tuple([known[3] for known in inputs]))
-        before, start = _sequence(), _clock()
+            begun = self._begin(trait, sys._getframe(1), args, kwargs)
         try:
-            if kind == "backward":
-                out = self._backward(found, lambda: func(*args, **(kwargs or {})))
+            if begun[1] == "backward":
+                out = self._backward(begun[5], lambda: func(*args, **(kwargs or {})))
             else:
                 out = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException:
-            self._note(state, (), before, start, False, inside)
+            self._note(begun, (), False)
             raise
         if types:
             with torch._C.DisableTorchFunction():
-                self._leave(trait, state, found, inputs, before, start, out, kwargs, inside)
+                self._done(trait, begun, out, kwargs)
         else:
-            self._leave(trait, state, found, inputs, before, start, out, kwargs, inside)
+            self._done(trait, begun, out, kwargs)
         return out
 
-    def _leave(
-        self,
-        trait: Trait,
-        state: Any,
-        found: list[torch.Tensor],
-        inputs: list[Known],
-        before: int,
-        start: int,
-        out: Any,
-        kwargs: dict[str, Any] | None,
-        inside: int | None,
-    ) -> None:
-        """The op is done: its results, and what it wrote to."""
-        op = len(self.rows)
-        written = False
+    def _begin(
+        self, trait: Trait, frame: types.FrameType, args: Any, kwargs: dict[str, Any] | None
+    ) -> Begun:
+        """What is known of an op before it runs."""
+        kind, grad_mode, inside = trait.kind, "grad", None
+        if not _is_grad():
+            grad_mode = "inference" if _is_inference() else "no_grad"
+            inside, kind = self._look_up(frame, kind)
+        elif self._open or _peek() is not None or _top_hooks(True) is not None:
+            inside, kind = self._look_up(frame, kind)
+        inputs: list[Known] = []
+        self.tensors.read(args, inputs)
+        if kwargs:
+            self.tensors.read(kwargs.values(), inputs)
+        place = self.sites.here(frame)
+        return (
+            trait.name,
+            kind,
+            place,
+            self._call,
+            grad_mode,
+            inputs,
+            inside,
+            _sequence(),
+            _clock(),
+        )
+
+    def _done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
+        """An op is done: its results, and what it wrote to."""
+        op, inputs = len(self._ops), begun[5]
+        written = None
         if trait.may_write or (kwargs and "out" in kwargs):
-            written = self._written(found, inputs, op)
+            written = self._written(inputs, op)
         made = self.tensors.made
         if type(out) is torch.Tensor:
-            outputs: tuple[int, ...] = (made(out, op, inputs)[3],)
-            in_place = written and any(out is tensor for tensor in found)
-        elif out is None and not written:
-            outputs, in_place = (), False
+            before = begun[7]  # one node was made since, so it is the one of a new tensor
+            origin = before if out.requires_grad and _sequence() == before + 1 else None
+            outputs: tuple[int, ...] = (made(out, op, inputs, origin)[3],)
+            first = out
         else:
-            results = tensors_in(out)
-            if written and not results:  # x[0] = 1
-                results = [
-                    tensor
-                    for tensor, known in zip(found, inputs, strict=True)
-                    if version_of(tensor) != known[1]
-                ]
+            results = tensors_in(out) or written or ()  # x[0] = 1 returns nothing
             outputs = tuple([made(result, op, inputs)[3] for result in results])
-            in_place = written and any(results[0] is tensor for tensor in found)
-        if state[1] == "backward":
+            first = results[0] if results else None
+        if begun[1] == "backward":
             outputs = (*outputs, *self._gradients(op))
-        if outputs or state[1] in _WITHOUT_RESULT:
-            self._note(state, outputs, before, start, in_place, inside)
+        if outputs or begun[1] in _WITHOUT_RESULT:
+            self._note(
+                begun, outputs, bool(written) and any(known[0]() is first for known in inputs)
+            )
 
-    def _backward(self, found: list[torch.Tensor], run: Callable[[], Any]) -> Any:
+    def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
+        name, kind, site, call, grad_mode, inputs, inside, before, start = begun
+        read = tuple([known[3] for known in inputs])
+        autocast = _autocast_dtype() if _is_autocast() else None
+        path = "" if call is None else self.calls[call][0]
+        op, after = len(self._ops), _sequence()
+        if after > before:
+            self.rows.made.append((before, after, op))
+        row = [op, name, kind, site, path, call, read, outputs, None, (), 0]
+        row += (in_place, grad_mode, autocast, inside, _clock() - start)
+        self._ops.append(row)
+
+    def _backward(self, inputs: list[Known], run: Callable[[], Any]) -> Any:
         """The recorded code goes back itself: read the graph before it is freed."""
-        roots = [tensor for tensor in found if tensor.requires_grad]
+        roots = [known[0]() for known in inputs if known[2]]
         self.grown.read(roots, self.rows)
         return self.grown.watched(roots, run)
 
@@ -202,30 +221,20 @@ class Recorder(TorchFunctionMode):
             leaf = self.grown.live.nodes[place].variable
             name = self.grown.nodes[place].parameter
             if leaf.grad is not None:
-                made.append(self.tensors.made(leaf.grad, op, [], f"{name}.grad" if name else "")[3])
+                made.append(
+                    self.tensors.made(leaf.grad, op, [], None, f"{name}.grad" if name else "")[3]
+                )
         return made
 
-    def _written(self, found: list[torch.Tensor], inputs: list[Known], op: int) -> bool:
-        written = False
-        for tensor, known in zip(found, inputs, strict=True):
+    def _written(self, inputs: list[Known], op: int) -> list[torch.Tensor]:
+        """The inputs that an op has written to."""
+        written = []
+        for known in inputs:
+            tensor = known[0]()
             if known[1] is not None and tensor._version != known[1]:
                 self.tensors.writer[known[4]] = op
-                written = True
+                written.append(tensor)
         return written
-
-    def _note(
-        self,
-        state: Any,
-        outputs: tuple[int, ...],
-        before: int,
-        start: int,
-        in_place: bool,
-        inside: int | None,
-    ) -> None:
-        mode = "grad" if _is_grad() else "inference" if _is_inference() else "no_grad"
-        autocast = _autocast_dtype() if _is_autocast() else None
-        rest = (outputs, before, _sequence(), in_place, mode, autocast, inside, _clock() - start)
-        self.rows.append(_make(Row, state + rest))
 
     # regions
 
@@ -246,26 +255,26 @@ class Recorder(TorchFunctionMode):
 
     def _open_region(self, one: tuple[types.FrameType, str, str]) -> None:
         frame, kind, name = one
-        op = len(self.rows)
+        op = len(self._ops)
         inside = self._open[-1].op if self._open else None
         inputs: list[Known] = []
         with torch._C.DisableTorchFunction():
-            self.tensors.read(regions.arguments_of(frame), [], inputs)
-        now = _sequence()
+            self.tensors.read(regions.arguments_of(frame), inputs)
+        place, now = self.sites.here(frame.f_back), _sequence()
         before = now - 1 if regions.has_node(kind, frame) else now
-        state = (name, kind, self.sites.here(frame.f_back), self._call)
-        read = tuple([known[3] for known in inputs])
-        self._note((*state, read), (), before, _clock(), False, inside)
-        self.rows[op] = self.rows[op]._replace(grad_mode="grad" if before < now else "no_grad")
+        grad_mode = "grad" if before < now else "no_grad"
+        self._note(
+            (name, kind, place, self._call, grad_mode, inputs, inside, before, _clock()), (), False
+        )
         self.tensors.open_region(op, before if before < now else None)
         self._open.append(Region(frame, op, _clock()))
 
     def _close(self, keep: int) -> None:
         while len(self._open) > keep:
             region = self._open.pop()
-            row = self.rows[region.op]
-            self.rows[region.op] = row._replace(elapsed_ns=_clock() - region.start_ns)
-            self.tensors.close_region(region.op, row.kind)
+            row = self._ops[region.op]
+            row[ELAPSED] = _clock() - region.start_ns
+            self.tensors.close_region(region.op, row[KIND])
 
 
 _WITHOUT_RESULT = frozenset({"exit", "backward"})

@@ -8,11 +8,7 @@ region: gradients are off, a transform or a hook for saved tensors is active, or
 import types
 from typing import Any, NamedTuple
 
-import torch
 from torch.utils import checkpoint as _checkpoint
-
-_peek = torch._C._functorch.peek_interpreter_stack
-_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
 
 _TRANSFORMS = {
     "vmap.<locals>.wrapped": "vmap",
@@ -41,11 +37,6 @@ class Found(NamedTuple):
 
     frames: list[tuple[types.FrameType, str, str]]  # frame, kind, name; the outermost first
     optimizer: bool
-
-
-def may_be_inside() -> bool:
-    """Whether something hints at a region, apart from gradients that are off."""
-    return _peek() is not None or _top_hooks(True) is not None
 
 
 def look_up(frame: types.FrameType | None, end: types.FrameType | None, is_readers: Any) -> Found:

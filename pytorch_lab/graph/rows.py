@@ -1,26 +1,51 @@
-"""What is noted while recording: one flat row for each op and each call of a module."""
+"""What is noted while recording: the ops, already in the shape of their records."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pytorch_lab.graph.sites import Place
+from pytorch_lab.graph.sites import NOWHERE
+
+# Where `record.Op` keeps what is filled in later
+NAME, KIND, INPUTS, OUTPUTS, NODE, NODES, SAVED_BYTES = 1, 2, 6, 7, 8, 9, 10
+ELAPSED = 15
 
 
-class Row(NamedTuple):
-    """One op while recording."""
+class Rows:
+    """The ops of one recording, each a list of the fields of `record.Op`.
 
-    name: str
-    kind: str
-    place: Place | None
-    call: int | None
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    before: int  # torch's count of nodes when it began, and when it was done
-    after: int
-    in_place: bool
-    grad_mode: str
-    autocast: str | None
-    inside: int | None
-    elapsed_ns: int
+    Attributes:
+        ops: the ops.
+        made: for each op that made nodes: torch's count of nodes before and after it, and the op.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[list[Any]] = []
+        self.made: list[tuple[int, int, int]] = []
+
+    def function(self, name: str, kind: str, sequence: int) -> int:
+        """An op that was not seen itself but left a node; its place."""
+        index = len(self.ops)
+        self.made.append((sequence, sequence + 1, index))
+        self.ops.append(
+            [
+                index,
+                name,
+                kind,
+                NOWHERE,
+                "",
+                None,
+                (),
+                (),
+                None,
+                (),
+                0,
+                False,
+                "grad",
+                None,
+                None,
+                0,
+            ]
+        )
+        return index
 
 
 class Entered(NamedTuple):

@@ -1,8 +1,8 @@
 """Which expression of the reader's own code called this op?
 
-While recording, a place is a pair `(code, offset)`, found by going up the frames; it costs well
-below a microsecond. Decoded afterwards: Python knows for each instruction the line and the columns
-of the expression that it belongs to, so in `(x @ w).relu() * 2` each of the three ops has its own.
+A place is a pair of code and offset, found by going up the frames; it costs well below a
+microsecond. Python knows for each instruction the line and the columns of the expression that it
+belongs to, so in `(x @ w).relu() * 2` each of the three ops has its own.
 
 The reader's code is everything but torch, Python's own library and this package: a model of
 `transformers` has its lines in `transformers`.
@@ -19,8 +19,6 @@ import torch
 
 from pytorch_lab.graph.record import Site
 from pytorch_lab.modules.lines import spell_line
-
-Place = tuple[types.CodeType, int]  # code and the offset of the running instruction
 
 NOWHERE = Site("", 0, None, 0, "", 0)
 _SKIPPED = (
@@ -48,42 +46,38 @@ def is_readers(file: str) -> bool:
 
 
 class Sites:
-    """The places met in one recording; verdicts and decoded places are kept for its length."""
+    """The places met in one recording; each is decoded once."""
 
     def __init__(self) -> None:
-        # By id: a code object compares, and hashes, all that it consists of
-        self._readers: dict[int, tuple[bool, types.CodeType]] = {}
-        self._decoded: dict[tuple[int, int], Site] = {}
-        self._shared: dict[Site, Site] = {}
+        # By id: a code object compares, and hashes, all that it consists of. The last item of each
+        # keeps it alive, so that no other code gets its id.
+        self._codes: dict[int, tuple[dict[int, Site] | None, types.CodeType]] = {}
 
-    def here(self, frame: types.FrameType | None) -> Place | None:
-        """The innermost place of the reader's, from `frame` outwards."""
-        readers = self._readers
+    def here(self, frame: types.FrameType | None) -> Site:
+        """The innermost place of the reader's, from `frame` outwards; always the same object."""
+        codes = self._codes
         while frame is not None:
             code = frame.f_code
-            verdict = readers.get(id(code))
-            if verdict[0] if verdict is not None else self.is_readers_code(code):
-                return code, frame.f_lasti
+            known = codes.get(id(code))
+            if known is None:
+                known = self._meet(code)
+            decoded = known[0]
+            if decoded is not None:
+                site = decoded.get(frame.f_lasti)
+                if site is None:
+                    site = decoded[frame.f_lasti] = decode(code, frame.f_lasti)
+                return site
             frame = frame.f_back
-        return None
+        return NOWHERE
 
     def is_readers_code(self, code: types.CodeType) -> bool:
         """Whether the reader wrote it."""
-        verdict = self._readers.get(id(code))
-        if verdict is None:
-            verdict = self._readers[id(code)] = (is_readers(code.co_filename), code)
-        return verdict[0]
+        known = self._codes.get(id(code)) or self._meet(code)
+        return known[0] is not None
 
-    def site(self, place: Place | None) -> Site:
-        """What a place says; the same object for the same place."""
-        if place is None:
-            return NOWHERE
-        key = (id(place[0]), place[1])
-        site = self._decoded.get(key)
-        if site is None:
-            site = decode(*place)
-            site = self._decoded[key] = self._shared.setdefault(site, site)
-        return site
+    def _meet(self, code: types.CodeType) -> tuple[dict[int, Site] | None, types.CodeType]:
+        known = self._codes[id(code)] = ({} if is_readers(code.co_filename) else None, code)
+        return known
 
 
 def where_raised(error: BaseException) -> str:

@@ -9,14 +9,14 @@ that equal tensors have in common.
 """
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.record import Shape, Value
-from pytorch_lab.graph.rows import Row
+from pytorch_lab.graph.rows import OUTPUTS, Rows
 from pytorch_lab.graph.stats import numbers_of, summarise
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
@@ -45,23 +45,24 @@ class Tensors:
 
     Attributes:
         rows: `(kind, name, look, requires_grad, is_leaf, version, storage, view_of, op)`.
-        origins: of each row its `grad_fn`; the `id` of a leaf that asks for a gradient; else None.
+        origins: of each row the number of its node, as torch counts them; -1 less the `id` of a
+            leaf that asks for a gradient; else None. Nodes are not held: they hold all they saved.
         figures: of each row its statistics and its numbers; empty with `values="none"`.
         storage_bytes: of each storage.
         writer: the last op that wrote to a storage.
         late: results of ops that showed only when they were used; see `_maker`.
     """
 
-    def __init__(self, names: Names, values: str, started: int, ops: list[Row]) -> None:
+    def __init__(self, names: Names, values: str, started: int, ops: Rows) -> None:
         self.rows: list[tuple[Any, ...]] = []
-        self.origins: list[Any] = []
+        self.origins: list[int | None] = []
         self.figures: list[tuple[Any, Any]] = []
         self.storage_bytes: list[int] = []
         self.writer: dict[int, int] = {}
         self.late: dict[int, list[int]] = {}
         self.addresses: dict[int, int] = {}  # of a storage, to its number
         self._known: dict[int, Known] = {}
-        self._weak: list[tuple[Any, Any]] = []
+        self._weak: list[Any] = []  # counts on storages
         self._looks: dict[Any, Look] = {}
         self._names = names
         self._values = values
@@ -70,10 +71,8 @@ class Tensors:
         self._makers: dict[int, int] = {}  # from the number of a Function's node to its op
         self._transform: int | None = None  # one whose results nobody has met yet
 
-    def read(
-        self, arguments: Iterable[Any], tensors: list[torch.Tensor], known: list[Known]
-    ) -> None:
-        """Find the tensors among arguments, and what is known of each."""
+    def read(self, arguments: Iterable[Any], found: list[Known]) -> None:
+        """Find the tensors among arguments: what is known of each goes to `found`."""
         table = self._known
         for argument in arguments:
             kind = _kinds.get(type(argument))
@@ -89,11 +88,10 @@ class Tensors:
                     or entry[2] is not argument.requires_grad
                 ):
                     entry = self.met(argument)
-                tensors.append(argument)
-                known.append(entry)
+                found.append(entry)
             elif kind == HOLDER:
                 held = argument.values() if isinstance(argument, dict) else argument
-                self.read(held, tensors, known)
+                self.read(held, found)
 
     def met(self, tensor: torch.Tensor) -> Known:
         """The value that a tensor is now; a new row if it changed or was never seen."""
@@ -107,7 +105,7 @@ class Tensors:
         op = self._maker(tensor.grad_fn)
         if op is None:
             op = self.writer.get(old[4])
-        return self._late(self._add(tensor, old, "result", before[1], before[7], op), op)
+        return self._late(self._again(tensor, old, before[1], op), op)
 
     def _first_met(self, tensor: torch.Tensor) -> Known:
         kind, name = self._names.tensors.get(id(tensor), ("constant", ""))
@@ -117,10 +115,10 @@ class Tensors:
             op = self._maker(node) if node is not None else self._transform
             if op is not None or (node is not None and node._sequence_nr() >= self._started):
                 kind = "result"
-        return self._late(self._add(tensor, None, kind, name, None, op), op)
+        return self._late(self._new(tensor, kind, name, (), op), op)
 
     def _late(self, known: Known, op: int | None) -> Known:
-        if op is not None and known[3] not in self._ops[op].outputs:
+        if op is not None and known[3] not in self._ops.ops[op][OUTPUTS]:
             self.late.setdefault(op, []).append(known[3])
         return known
 
@@ -146,83 +144,117 @@ class Tensors:
             return None
         op = self._makers.get(sequence)
         if op is None:
-            op = self._makers[sequence] = len(self._ops)
             name = node.name().removesuffix("Backward")
             kind = "compiled" if name == "CompiledFunction" else "function"
-            row = (
-                name,
-                kind,
-                None,
-                None,
-                (),
-                (),
-                sequence,
-                sequence + 1,
-                False,
-                "grad",
-                None,
-                None,
-                0,
-            )
-            self._ops.append(Row(*row))
+            op = self._makers[sequence] = self._ops.function(name, kind, sequence)
         return op
 
-    def made(self, tensor: torch.Tensor, op: int, inputs: list[Known], name: str = "") -> Known:
-        """A tensor that an op returned; the same value if it is an unchanged input."""
-        old = self._known.get(id(tensor))
-        if old is None or old[0]() is not tensor:
-            return self._add(tensor, None, "result", name, inputs, op)
-        if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
-            return old
-        before = self.rows[old[3]]
-        return self._add(tensor, old, "result", before[1] or name, before[7], op)
-
-    def _add(
+    def made(
         self,
         tensor: torch.Tensor,
-        old: Known | None,
+        op: int,
+        inputs: Sequence[Known],
+        origin: int | None = None,
+        name: str = "",
+    ) -> Known:
+        """A tensor that an op returned; the same value if it is an unchanged input.
+
+        Args:
+            tensor: the result.
+            op: which made it.
+            inputs: of that op; the result is a view if it shares the memory of one.
+            origin: the number of its node, if it has one and that is known already.
+            name: for a tensor that has none.
+        """
+        old = self._known.get(id(tensor))
+        if old is None or old[0]() is not tensor:
+            return self._new(tensor, "result", name, inputs, op, origin)
+        if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
+            return old
+        return self._again(tensor, old, self.rows[old[3]][1] or name, op)
+
+    def _again(self, tensor: torch.Tensor, old: Known, name: str, op: int | None) -> Known:
+        """A known tensor that is not what it was."""
+        entry = (old[0], version_of(tensor), tensor.requires_grad, len(self.rows), old[4])
+        self._row(tensor, entry, "result", name, None, self.rows[old[3]][7], op)
+        return entry
+
+    def _new(
+        self,
+        tensor: torch.Tensor,
         kind: str,
         name: str,
-        view_of: Any,  # a value, or the inputs among which it may be
+        inputs: Sequence[Known],
         op: int | None,
+        origin: int | None = None,
     ) -> Known:
-        place = len(self.rows)
-        node = tensor.grad_fn
-        asks = node is not None or tensor.requires_grad
-        version = version_of(tensor)
-        if old is None:
-            storage, is_new = self._storage(tensor)
-            if type(view_of) is list:
-                view_of = None if is_new else _sharing(view_of, storage)
-            entry = (weakref.ref(tensor), version, asks, place, storage)
-        else:
-            storage = old[4]
-            entry = (old[0], version, asks, place, storage)
+        """A tensor that was not known; a view if it shares the memory of an input."""
+        sizes, view_of = self.storage_bytes, None
+        try:
+            version = tensor._version
+            memory = tensor.untyped_storage()
+            storage = self.addresses.get(memory._cdata)
+            if storage is None:
+                storage = self.addresses[memory._cdata] = len(sizes)
+                sizes.append(memory.nbytes())
+                self._weak.append(memory._weak_ref())
+            else:
+                view_of = _sharing(inputs, storage)
+        except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
+            version = version_of(tensor)
+            storage, view_of = self._odd_storage(tensor, inputs)
+        entry = (weakref.ref(tensor), version, tensor.requires_grad, len(self.rows), storage)
+        self._row(tensor, entry, kind, name, origin, view_of, op)
+        return entry
+
+    def _odd_storage(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
+        number = self.number(tensor)
+        if number is not None:
+            return number, _sharing(inputs, number)
+        number = len(self.storage_bytes)
+        self.storage_bytes.append(size_of(tensor))
+        try:
+            memory = tensor.untyped_storage()
+            self.addresses[memory._cdata] = number
+            self._weak.append(memory._weak_ref())
+        except (RuntimeError, NotImplementedError):
+            pass  # there is none
+        return number, None
+
+    def _row(
+        self,
+        tensor: torch.Tensor,
+        entry: Known,
+        kind: str,
+        name: str,
+        origin: int | None,
+        view_of: int | None,
+        op: int | None,
+    ) -> None:
+        leaf = not entry[2]
+        if origin is None and not leaf:
+            node = tensor.grad_fn
+            leaf = node is None
+            origin = -1 - id(tensor) if leaf else node._sequence_nr()
+        key: Any = None
+        try:
+            key = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+            look = self._looks[key]
+        except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
+            look = (*_spelled(tensor), (), size_of(tensor))
+        except KeyError:
+            look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
         self._known[id(tensor)] = entry
-        self.origins.append(node if node is not None else id(tensor) if asks else None)
-        look = self._look(tensor)
-        self.rows.append((kind, name, look, asks, node is None, version, storage, view_of, op))
+        self.origins.append(None if not entry[2] else origin)
+        self.rows.append((kind, name, look, entry[2], leaf, entry[1], entry[4], view_of, op))
         if self._values != "none":
             numbers = numbers_of(tensor) if self._values == "full" else None
             self.figures.append((summarise(tensor), numbers))
-        return entry
 
-    def _storage(self, tensor: torch.Tensor) -> tuple[int, bool]:
-        """The number of its storage, and whether it was given now."""
-        number = len(self.storage_bytes)
-        try:
-            storage = tensor.untyped_storage()
-            address = storage._cdata
-        except (NotImplementedError, RuntimeError):  # sparse, inside vmap
-            self.storage_bytes.append(size_of(tensor))
-            return number, True
-        known = self.addresses.get(address)
-        if known is not None:
-            return known, False
-        self.addresses[address] = number
-        self.storage_bytes.append(storage.nbytes())
-        self._weak.append((type(storage), storage._weak_ref()))
-        return number, True
+    def living(self) -> list[torch.Tensor]:
+        """The tensors with a graph that are still alive, in the order in which they were met."""
+        alive = [known[0]() for known in self._known.values() if known[2]]
+        return [tensor for tensor in alive if tensor is not None and tensor.grad_fn is not None]
 
     def last(self, tensor: torch.Tensor) -> Known | None:
         """What was known last of a tensor; None if it was never met."""
@@ -235,16 +267,6 @@ class Tensors:
             return self.addresses.get(tensor.untyped_storage()._cdata)
         except (RuntimeError, NotImplementedError):  # sparse
             return None
-
-    def _look(self, tensor: torch.Tensor) -> Look:
-        try:
-            key: Any = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
-        except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
-            return (*_spelled(tensor), (), size_of(tensor))
-        look = self._looks.get(key)
-        if look is None:
-            look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
-        return look
 
     def values(self, node_of: list[int | None]) -> tuple[Value, ...]:
         """The rows as records, given the node of each."""
@@ -259,8 +281,8 @@ class Tensors:
 
     def release(self) -> None:
         """Give back the addresses; afterwards nothing of torch is held."""
-        for kind, weak in self._weak:
-            kind._free_weak_ref(weak)
+        for weak in self._weak:
+            torch.UntypedStorage._free_weak_ref(weak)
         self._weak.clear()
         self._known.clear()
         self.origins.clear()
@@ -281,7 +303,7 @@ def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
     return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
 
 
-def _sharing(inputs: list[Known], storage: int) -> int | None:
+def _sharing(inputs: Sequence[Known], storage: int) -> int | None:
     return next((known[3] for known in inputs if known[4] == storage), None)
 
 
