@@ -78,9 +78,10 @@ def follow(record: GraphRecord, start: int) -> Flow:
         flow.readers.append(op)
         asking = [value for value in outputs if value.requires_grad]
         flow.alive.update(value.index for value in asking)
-        if not asking and op.index not in hidden:
-            to_result = any(place in needed for place in op.outputs)
-            flow.cuts.append(Cut(op, _cause(op, outputs), to_result))
+        silent = [value for value in outputs if not value.requires_grad]
+        to_result = any(value.index in needed for value in silent)
+        if op.index not in hidden and (to_result or not asking):  # topk gives values and places
+            flow.cuts.append(Cut(op, _cause(op, silent), to_result))
     _inherit(record, results, flow, storages)
     flow.reaches = any(place in flow.alive for place in results)
     return flow

@@ -9,7 +9,7 @@ import torch
 from pytorch_lab.graph.autograd import walk
 from pytorch_lab.graph.cuts import needed_for, results_of
 from pytorch_lab.graph.living import leaves_of
-from pytorch_lab.graph.observing import Observed, observe
+from pytorch_lab.graph.observing import Observed, observe, place_of, went_back
 from pytorch_lab.graph.record import Node, Op, Stats, Value
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recorder import Recorder
@@ -138,11 +138,11 @@ def tell(parameter: torch.Tensor, loss: Callable[[], Any], name: str, keep: bool
     end: list[tuple[int | None, Stats | None]] = []
 
     def after(result: Any, recorder: Recorder) -> None:
-        if not any(row.kind == "backward" for row in recorder.rows):
+        if not went_back(recorder):
             _go_back(result, stash, keep)
         grad = parameter.grad if parameter.is_leaf else None
         if grad is not None:
-            end.append((recorder.tensors.met(grad)[3], summarise(grad.detach())))
+            end.append((place_of(recorder, grad), summarise(grad.detach())))
 
     try:
         seen = observe(loss, [parameter], after=after, values="full")

@@ -14,6 +14,7 @@ from torch.overrides import _get_current_function_mode_stack
 from pytorch_lab.graph.capture import record
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recorder import Recorder
+from pytorch_lab.graph.rows import KIND
 
 
 class Observed(functools.partial):
@@ -37,7 +38,7 @@ class Observed(functools.partial):
         """What the recording calls."""
         recorder = running_recorder()
         if recorder is not None:
-            self.places = tuple(recorder.tensors.met(tensor)[3] for tensor in self._asked)
+            self.places = tuple(place_of(recorder, tensor) for tensor in self._asked)
         try:
             result = self.func()
             if self._after is not None and recorder is not None:
@@ -80,3 +81,18 @@ def running_recorder() -> Recorder | None:
     """The innermost recording that runs in this thread."""
     modes = _get_current_function_mode_stack()
     return next((mode for mode in reversed(modes) if isinstance(mode, Recorder)), None)
+
+
+def ops_so_far(recorder: Recorder) -> list[list[Any]]:
+    """The ops that a running recording has seen; the list grows while it runs."""
+    return recorder.rows.ops
+
+
+def went_back(recorder: Recorder) -> bool:
+    """Whether the recorded code has called backward itself."""
+    return any(op[KIND] == "backward" for op in ops_so_far(recorder))
+
+
+def place_of(recorder: Recorder, tensor: torch.Tensor) -> int:
+    """Which value of the record a living tensor will be."""
+    return recorder.tensors.met(tensor)[3]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pytorch_lab.graph.observing import running_recorder
+from pytorch_lab.graph.observing import ops_so_far, running_recorder
 from pytorch_lab.graph.sites import is_readers
 
 MOST_STEPS = 2_000_000  # of one run; a trail that is longer ends there
@@ -62,7 +62,7 @@ class Trail:
     def _add(self, step: Step) -> None:
         if self._rows is None:
             recorder = running_recorder()
-            self._rows = recorder.rows if recorder is not None else None
+            self._rows = ops_so_far(recorder) if recorder is not None else None
         if len(self.steps) == MOST_STEPS:
             self.complete = self._on = False
             return

@@ -234,6 +234,9 @@ def _likeliest(senders: list[Node]) -> Node:
 
 def _slope_of(story: Story, node: Node, sent: Stats) -> Explanation:
     op = story.op_of(node)
+    for value in (story.record.values[i] for i in op.inputs) if op is not None else ():
+        if op is not None and value.stats is not None and not finite(value.stats):
+            return _infinity(story, value, op)  # it came in with the numbers of the forward
     name = f"`{op.name}`" if op is not None else node.name
     received = arriving(node)
     length = f", {received.norm:.3g} of length," if received is not None else ""

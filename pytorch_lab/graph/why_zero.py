@@ -57,6 +57,12 @@ _FLAT = (
         "nothing, if that is so; else look whether the target was computed from the prediction",
     ),
     _Flat(
+        ("Pow", "Abs", "Cos", "Cosh", "Norm", "LinalgVectorNorm"),
+        "stationary",
+        "The input of {op} is just where its slope is 0, so {name} gets a gradient of 0.",
+        "nothing, if the loss is smallest there; if training starts there, start elsewhere",
+    ),
+    _Flat(
         ("Where", "MaskedFill"),
         "masked_out",
         "{op} takes all its values from elsewhere, so {name} gets a gradient of 0.",
