@@ -64,7 +64,7 @@ def test_the_arrows_lie_tip_to_tail_and_inside_the_picture():
 def test_up_is_more_and_the_longest_arrow_fits():
     widget = vjp(lambda x: 2 * x, X, target=(0.0, 4.0))
     widget.on_choose([0.0, 2.0])
-    scale = (SIZE / 2 - MARGIN) / (2 * (2 + 2))
+    scale = (SIZE / 2 - MARGIN) / math.hypot(4, 4)  # at v = (2, 2)
     assert widget.state["arrows"][2].endswith(f"L{SIZE / 2} {round(SIZE / 2 - 4 * scale, 1)}")
     widget.on_choose([1.0, 2.0])
     assert widget.state["arrows"][0].endswith(f"L{round(SIZE / 2 + 2 * scale, 1)} {SIZE / 2}")
@@ -82,6 +82,8 @@ def test_a_row_of_zeros_and_a_double_are_drawn_too():
     widget = vjp(lambda x: torch.stack([x[0], x[0] * 0]), X.double(), target=(2.0, 0.0))
     assert widget.state["rows"] == ["[1, 0]", "[0, 0]"]
     assert widget.state["arrows"][1].endswith("h0.1")
+    widget.on_choose([-1.0, 0.0])
+    assert widget.state["back"] == "[-1, 0]"
 
 
 def test_text_and_page_tell_the_same_and_are_stable():

@@ -34,8 +34,9 @@ class Vjp(LessonPiece, stem="vjp"):
     def __init__(self, y: "torch.Tensor", x: "torch.Tensor", v: Pair, target: Pair) -> None:
         self._y, self._x, self._target = y, x, target
         self._rows = (self._back((1.0, 0.0)), self._back((0.0, 1.0)))
-        length = REACH * sum(math.hypot(*row) for row in self._rows)
-        self._longest = max(length, math.hypot(*target)) or 1.0
+        corners = product((-REACH, 0.0, REACH), repeat=2)  # the longest arrow ends at one of them
+        lengths = [math.hypot(*self._back(corner)) for corner in corners]
+        self._longest = max(*lengths, math.hypot(*target)) or 1.0
         super().__init__(
             {
                 "x": [_short(number) for number in x.tolist()],
@@ -140,7 +141,7 @@ def _arrow(tail: list[float], tip: list[float]) -> str:
 
 
 def _short(number: float) -> str:
-    return f"{number:.4g}".replace("-0", "0") if abs(number) < 1e-12 else f"{number:.4g}"
+    return f"{number + 0.0:.4g}"  # -0.0 becomes 0
 
 
 def _words(pair: Any) -> str:
