@@ -12,7 +12,8 @@ What is private in torch is read in this file alone: `_input_metadata`, `_raw_sa
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -162,6 +163,7 @@ def freeze(
     names: Namer = nothing,
     identify: Callable[[torch.Tensor, int | None], Identity | None] = nothing,
     op_of_node: Callable[[int, int], int | None] = nothing,
+    received: Mapping[int, Any] = MappingProxyType({}),
     places: Iterable[int] | None = None,
 ) -> tuple[Node, ...]:
     """Records of live nodes, which keep nothing of torch.
@@ -172,6 +174,8 @@ def freeze(
         identify: gives shape, dtype, bytes, storage and value of a saved tensor of an op's node, if
             it was met before: the last two are places among the storages and values recorded.
         op_of_node: gives the op that made a node, from its place and its sequence number.
+        received: shape, dtype and device of the result that a node belongs to, by the node's
+            sequence number; asking torch for them takes as long as all the rest.
         places: which nodes; all of them if None.
 
     Example:
@@ -187,7 +191,7 @@ def freeze(
         >>> kept.name, kept.shape, kept.dtype, kept.bytes, kept.version
         ('result', (3,), 'float32', 12, 0)
     """
-    freezer = _Freezer(live, names, identify, op_of_node)
+    freezer = _Freezer(live, names, identify, op_of_node, received)
     return tuple(map(freezer.node, range(len(live)) if places is None else places))
 
 
@@ -197,11 +201,14 @@ class _Freezer:
     `node` and what it calls run for each of tens of thousands, so they ask for nothing twice.
     """
 
-    def __init__(self, live: Live, names: Namer, identify: Any, op_of_node: Any) -> None:
+    def __init__(
+        self, live: Live, names: Namer, identify: Any, op_of_node: Any, received: Mapping[int, Any]
+    ) -> None:
         self.live = live
         self.names = names
         self.identify = identify
         self.op_of_node = op_of_node
+        self.received = received
         self.shapes: dict[Shape, Shape] = {}
         self.alone: dict[Shape, tuple[Shape]] = {}  # of nodes with one output, which most are
 
@@ -211,28 +218,29 @@ class _Freezer:
         node = live.nodes[place]
         name, kind, attributes = _types.get(type(node)) or about_type(node)
         metadata = getattr(node, "_input_metadata", ())
-        dtype = device = ""
-        shapes: tuple[Shape, ...] = ()
-        if metadata:
-            first = metadata[0]
-            dtype, device = first.dtype, first.device
-            dtype = _spelled.get(dtype) or spell(dtype)
-            device = _spelled.get(device) or spell(device)
-            if len(metadata) > 1 or first.is_nested_tensor:
-                shapes = tuple([self._shape(one) for one in metadata])
-            else:
-                shape = tuple(first.shape)
-                shapes = self.alone.get(shape) or self._alone(shape)
         if kind == "accumulate":
             leaf = node.variable
-            rest = (dtype, device, (), None, self.names(leaf) or "", None, -1, (), hooks_of(leaf))
+            rest = ((), None, self.names(leaf) or "", None, -1, (), hooks_of(leaf))
+            look = None
         else:
             sequence = sequence_of(node)
             op = self.op_of_node(place, sequence)
             saved = self._saved(node, attributes, op) if attributes else ()
-            rest = (dtype, device, saved, None, None, op, sequence, (), 0)
-        start = (place, name, kind, live.next[place], live.next_inputs[place], shapes)
-        return _make(Node, start + rest)
+            rest = (saved, None, None, op, sequence, (), 0)
+            look = self.received.get(sequence)
+        if look is not None and len(metadata) == 1:
+            shape = look[0]
+            about = (self.alone.get(shape) or self._alone(shape), look[1], look[2])
+        else:
+            about = self._about(metadata)
+        start = (place, name, kind, live.next[place], live.next_inputs[place])
+        return _make(Node, start + about + rest)
+
+    def _about(self, metadata: Any) -> tuple[tuple[Shape, ...], str, str]:
+        if not metadata:
+            return (), "", ""
+        first = metadata[0]
+        return tuple(map(self._shape, metadata)), spell(first.dtype), spell(first.device)
 
     def _shape(self, metadata: Any) -> Shape:
         shape = () if metadata.is_nested_tensor else tuple(metadata.shape)
@@ -249,25 +257,28 @@ class _Freezer:
             except RuntimeError:  # a list of tensors that is freed
                 continue
             if type(kept) is tuple:
-                found += [self._save(node, f"{name}[{at}]", one, op) for at, one in enumerate(kept)]
+                for at, one in enumerate(kept):
+                    if one.data is not None:
+                        found.append(self._save(node, f"{name}[{at}]", one, one.data, op))
             else:
-                found.append(self._save(node, name, kept, op))
-        return tuple([saved for saved in found if saved is not None])
+                tensor = kept.data
+                if tensor is not None:
+                    found.append(self._save(node, name, kept, tensor, op))
+        return tuple(found)
 
-    def _save(self, node: Any, name: str, kept: Any, op: int | None) -> Saved | None:
-        tensor = kept.data
-        if tensor is None:
-            return None
-        if not isinstance(tensor, torch.Tensor):
+    def _save(self, node: Any, name: str, kept: Any, tensor: Any, op: int | None) -> Saved:
+        try:
+            known = self.identify(tensor, op) or self._unknown(tensor)
+            version = tensor._version and _version_saved(node, name, kept)
+        except AttributeError:  # what a hook put there is no tensor
             return Saved(name, (), PACKED, 0, None, None, None)
-        known = self.identify(tensor, op)
-        if known is None:
-            shape = tuple(tensor.shape)
-            shape = self.shapes.setdefault(shape, shape)
-            known = (shape, spell(tensor.dtype), size_of(tensor), None, None)
         shape, dtype, size, storage, value = known
-        version = tensor._version and _version_saved(node, name, kept)
         return _make(Saved, (name, shape, dtype, size, storage, version, value))
+
+    def _unknown(self, tensor: torch.Tensor) -> Identity:
+        shape = tuple(tensor.shape)
+        shape = self.shapes.setdefault(shape, shape)
+        return shape, spell(tensor.dtype), size_of(tensor), None, None
 
 
 _make = tuple.__new__  # half the time of calling the named tuple

@@ -15,7 +15,7 @@ from pytorch_lab.graph.backward import Seen, Summary, watch
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.record import Node, Shape
 from pytorch_lab.graph.rows import INPUTS, OUTPUTS, Rows
-from pytorch_lab.graph.tensors import Tensors, size_of
+from pytorch_lab.graph.tensors import Look, Tensors, size_of
 
 
 class Grown:
@@ -48,6 +48,7 @@ class Grown:
             names=look.name,
             identify=look.identify,
             op_of_node=look.op_of,
+            received=look.received(),
             places=range(len(self.nodes), len(live)),
         )
 
@@ -123,6 +124,14 @@ class _Reader:
         """The op that made a node: torch's count of nodes was there while it ran."""
         at = bisect_right(self._before, sequence) - 1
         return self._made_by[at] if at >= 0 and sequence < self._after[at] else None
+
+    def received(self) -> dict[int | None, Look]:
+        """What the gradient of each node looks like: as the result that the node belongs to."""
+        return {
+            origin: row[2]
+            for origin, row in zip(self._tensors.origins, self._values, strict=True)
+            if origin is not None and origin >= 0
+        }
 
     def name(self, leaf: torch.Tensor) -> str:
         """The name of a leaf tensor; empty if nobody named it."""
