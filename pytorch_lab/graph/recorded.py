@@ -134,6 +134,19 @@ class GraphRecord:
             "accumulated": [list(pair) for pair in self.accumulated],
         }
 
+    def to_svg(self, **options: Any) -> str:
+        """A still picture of the graph; `options` are those of `picture.to_svg`.
+
+        Example:
+            >>> import torch
+            >>> from pytorch_lab.graph import record
+            >>> record(torch.nn.Linear(2, 1), torch.ones(1, 2)).to_svg().startswith("<svg")
+            True
+        """
+        from pytorch_lab.graph.picture import to_svg
+
+        return to_svg(self, **options)
+
     # the live graph
 
     def keep(self, results: Sequence[torch.Tensor], root: int | None, strongly: bool) -> None:
