@@ -9,8 +9,8 @@
 
 from pytorch_lab.graph.capture import record
 from pytorch_lab.graph.compare import GraphDiff, compare
-from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.existing import of
+from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.why_error import why_error
 from pytorch_lab.graph.why_gradient import why_gradient
@@ -21,6 +21,7 @@ __all__ = [
     "GraphDiff",
     "GraphRecord",
     "compare",
+    "of",
     "record",
     "why_error",
     "why_gradient",

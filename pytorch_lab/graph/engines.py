@@ -217,6 +217,9 @@ class Direct:
                 if stop is None or stop(place):
                     return
                 self._run()
+        except BaseException:
+            self.close()
+            raise
         finally:
             torch._C._set_grad_enabled(before)
         self._release()
@@ -251,7 +254,7 @@ class Direct:
         self.order.append(place)
         gradients, self.gradients = self.gradients, ()
         targets = self._live.next[place]
-        results = self._live.nodes[place](*gradients)
+        results: Any = self._live.nodes[place](*gradients)
         if type(results) is not tuple:
             results = (results,)
         if len(results) != len(targets):

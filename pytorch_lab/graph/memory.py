@@ -20,34 +20,54 @@ def timeline(
 
     Returns:
         `("op", place, bytes)` for each op, then `("node", place, bytes)` for each node.
+
+    Example:
+        >>> from pytorch_lab.graph.record import Saved
+        >>> kept = Saved("result", (3,), "float32", 12, 0, 0, None)
+        >>> rest = (), (), ((3,),), "float32", "cpu", (kept,), True, None, 0, 1, (), 0
+        >>> timeline([Node(0, "ExpBackward0", "builtin", *rest)], [0], [0])
+        [('op', 0, 12), ('node', 0, 0)]
     """
-    sizes: dict[object, int] = {}
-    holders: dict[object, int] = {}
+    held = _Held(nodes)
     by_op: dict[int, list[Node]] = {}
     for node in nodes:
-        if node.op is not None and node.saved:
+        if node.op is not None:
             by_op.setdefault(node.op, []).append(node)
-        for key, size in _storages(node):
-            sizes[key] = max(size, sizes.get(key, 0))
-    held = 0
     line: list[tuple[str, int, int]] = []
     for op in ops:
         for node in by_op.get(op, ()):
-            for key, _ in _storages(node):
-                if key not in holders:
-                    held += sizes[key]
-                holders[key] = holders.get(key, 0) + 1
-        line.append(("op", op, held))
+            held.take(node)
+        line.append(("op", op, held.bytes))
     for place in backward_order:
-        node = nodes[place]
-        for key, _ in _storages(node) if node.freed else ():
-            left = holders.get(key, 0)
-            if left == 1:
-                held -= sizes[key]
-            if left:
-                holders[key] = left - 1
-        line.append(("node", place, held))
+        if nodes[place].freed:
+            held.let_go(nodes[place])
+        line.append(("node", place, held.bytes))
     return line
+
+
+class _Held:
+    """The storages held at one moment, and by how many nodes each."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.bytes = 0
+        self._sizes: dict[object, int] = {}
+        self._holders: dict[object, int] = {}
+        for node in nodes:
+            for key, size in _storages(node):
+                self._sizes[key] = max(size, self._sizes.get(key, 0))
+
+    def take(self, node: Node) -> None:
+        for key, _ in _storages(node):
+            if not self._holders.get(key):
+                self.bytes += self._sizes[key]
+            self._holders[key] = self._holders.get(key, 0) + 1
+
+    def let_go(self, node: Node) -> None:
+        for key, _ in _storages(node):
+            left = self._holders.get(key, 0)
+            if left == 1:
+                self.bytes -= self._sizes[key]
+            self._holders[key] = max(left - 1, 0)
 
 
 def _storages(node: Node) -> list[tuple[object, int]]:

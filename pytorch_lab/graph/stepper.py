@@ -87,7 +87,7 @@ class Stepper:
             and not needs_engine(live, self.nodes)
         )
         if quick:
-            first = [None] * len(self.nodes[start].shapes)
+            first: list[torch.Tensor | None] = [None] * len(self.nodes[start].shapes)
             first[edge[1]] = gradient
             release = (lambda: None) if retain else _Release(root)
             self._driver = Direct(live, self.nodes, start, tuple(first), release)
@@ -264,12 +264,11 @@ class _Backward:
     """Torch's backward of one result, once; the result is let go with the call."""
 
     def __init__(self, root: torch.Tensor, gradient: torch.Tensor, retain: bool, create: bool):
-        self._root: torch.Tensor | None = root
+        self._roots = [root]
         self._arguments = gradient, retain, create
 
     def __call__(self) -> None:
-        root, self._root = self._root, None
-        torch.autograd.backward(root, *self._arguments)
+        torch.autograd.backward(self._roots.pop(), *self._arguments)
 
 
 class _Release:
