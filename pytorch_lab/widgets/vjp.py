@@ -34,7 +34,8 @@ class Vjp(LessonPiece, stem="vjp"):
     def __init__(self, y: "torch.Tensor", x: "torch.Tensor", v: Pair, target: Pair) -> None:
         self._y, self._x, self._target = y, x, target
         self._rows = (self._back((1.0, 0.0)), self._back((0.0, 1.0)))
-        corners = product((-REACH, 0.0, REACH), repeat=2)  # the longest arrow ends at one of them
+        ends = (-REACH, 0.0, REACH)
+        corners = product(ends, ends)  # the longest arrow ends at one of them
         lengths = [math.hypot(*self._back(corner)) for corner in corners]
         self._longest = max(*lengths, math.hypot(*target)) or 1.0
         super().__init__(
