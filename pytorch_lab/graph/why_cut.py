@@ -1,18 +1,13 @@
 """Where was the graph cut? The line at which the way back to a parameter ends, from a record."""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Any
-
-import torch
 
 from pytorch_lab.graph.cuts import Cut, Flow, came_back, first_exit, follow, results_of
 from pytorch_lab.graph.explanation import Explanation
-from pytorch_lab.graph.observing import observe
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.spots import line_of
-from pytorch_lab.graph.why_tensor import capital, has_grad
+from pytorch_lab.graph.why_tensor import capital
 
 _SAYS = {
     "detached": "The graph ends here: {name} is detached, so no gradient can come back to it.",
@@ -48,19 +43,6 @@ _FIX = {
     "sigmoid, or multiply by it",
 }
 _MOST_OTHERS = 3
-
-
-def why_cut_in_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
-    """Run the code once and say why the parameter gets no gradient from it."""
-    seen = observe(fn, [parameter])
-    record = seen.record
-    if not seen.places:
-        raise seen.error or RuntimeError("the function was not called")
-    own = record.values[seen.places[0]].name
-    name = f"`{own}`" if own else name
-    if parameter.is_leaf and parameter.grad is not None:
-        return has_grad(parameter.grad, name)
-    return why_cut(record, seen.places[0], name)
 
 
 def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:

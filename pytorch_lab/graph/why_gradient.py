@@ -63,7 +63,8 @@ def why_gradient(
     Raises:
         UsageError: if an argument is none of these.
     """
-    if not isinstance(parameter, torch.Tensor) or not callable(loss):
+    is_tensor = isinstance(loss, torch.Tensor)
+    if not isinstance(parameter, torch.Tensor) or not (is_tensor or callable(loss)):
         raise UsageError(
             f"why_gradient expected a tensor and a function that computes the loss, got "
             f"{type(parameter).__name__} and {type(loss).__name__}; write why_gradient(w, lambda: "
@@ -72,9 +73,7 @@ def why_gradient(
     name = name_of(parameter, model)
     if not parameter.requires_grad:
         return not_asking(parameter, name)
-    is_tensor = isinstance(loss, torch.Tensor)
-    run = (lambda: loss) if is_tensor else loss
-    story = tell(parameter, run, name, keep=is_tensor)
+    story = tell(parameter, (lambda: loss) if is_tensor else loss, name, keep=is_tensor)
     if story.error is not None:
         return why_error(story.error, story.record)
     if story.arrived is None:

@@ -17,13 +17,16 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.autograd import Live, walk
 from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.living import held_by, leaves_of, shares_memory
+from pytorch_lab.graph.observing import observe
 from pytorch_lab.graph.recorded import GraphRecord
-from pytorch_lab.graph.why_cut import why_cut, why_cut_in_run
+from pytorch_lab.graph.why_cut import why_cut
+from pytorch_lab.graph.why_error import why_error
 from pytorch_lab.graph.why_tensor import (
     alias,
     at_once,
     capital,
     grad_of,
+    has_grad,
     name_of,
     not_asking,
     other_owner,
@@ -96,11 +99,24 @@ def why_none(
         return next(filter(None, (finder(case) for finder in FINDERS)))
     if callable(loss):
         before = other_owner(parameter, name, optimizer, model)
-        return before or why_cut_in_run(loss, parameter, name)
+        return before or _in_a_run(loss, parameter, name)
     raise UsageError(
         f"why_none expected a loss tensor, a record or a function that computes the loss, got "
         f"{type(loss).__name__}; write why_none(w, lambda: loss_fn(net(x), y))"
     )
+
+
+def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
+    """Run the code once, recorded."""
+    seen = observe(fn, [parameter])
+    record = seen.record
+    own = record.values[seen.places[0]].name if seen.places else ""
+    name = f"`{own}`" if own else name
+    if parameter.is_leaf and parameter.grad is not None:
+        return has_grad(parameter.grad, name)
+    if seen.error is not None and not any(op.kind == "backward" for op in record.ops):
+        return why_error(seen.error, record)
+    return why_cut(record, seen.places[0], name)
 
 
 def _find(record: GraphRecord, parameter: torch.Tensor, model: nn.Module | None) -> int:

@@ -1,0 +1,405 @@
+"""Why is `.grad` None? What a loss alone can tell, what a record adds, what is left untouched."""
+
+import gc
+import weakref
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from pytorch_lab.errors import UsageError
+from pytorch_lab.graph import Explanation, record, why_gradient, why_none
+
+X = torch.linspace(-1, 1, 12).view(4, 3)
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+
+
+# ---- the living graph, without a line ------------------------------------------------------------
+
+
+def result_of_an_op() -> Explanation:
+    w = torch.ones(3, requires_grad=True) * 2
+    return why_none(w, w.sum())
+
+
+def retained_and_not_gone_back() -> Explanation:
+    w = torch.ones(3, requires_grad=True) * 2
+    w.retain_grad()
+    return why_none(w, w.sum())
+
+
+def whole_numbers() -> Explanation:
+    return why_none(torch.arange(3), net()(X).sum())
+
+
+def made_in_inference_mode() -> Explanation:
+    with torch.inference_mode():
+        w = torch.ones(3)
+    return why_none(w, net()(X).sum())
+
+
+def plain_tensor() -> Explanation:
+    return why_none(torch.ones(3), net()(X).sum())
+
+
+def data_of_a_leaf() -> Explanation:
+    model = net()
+    return why_none(model[0].weight.data, model(X).sum())
+
+
+def row_of_a_leaf() -> Explanation:
+    model = net()
+    return why_none(model[0].weight.detach()[1], model(X).sum())
+
+
+def loss_made_a_leaf() -> Explanation:
+    model = net()
+    return why_none(model[0].weight, model(X).detach().sum().requires_grad_())
+
+
+def loss_of_whole_numbers() -> Explanation:
+    model = net()
+    return why_none(model[0].weight, model(X).argmax())
+
+
+def loss_without_gradients() -> Explanation:
+    model = net()
+    with torch.no_grad():
+        return why_none(model[0].weight, model(X).sum())
+
+
+def nothing_wrong() -> Explanation:
+    model = net()
+    return why_none(model[0].weight, model(X).sum())
+
+
+def cleared_since() -> Explanation:
+    model = net()
+    loss = model(X).square().sum()
+    loss.backward()
+    model.zero_grad()
+    return why_none(model[0].weight, loss)
+
+
+def copy_of_the_model() -> Explanation:
+    return why_none(net()[0].weight, net()(X).sum())
+
+
+def nowhere_in_the_graph() -> Explanation:
+    return why_none(torch.ones(9, requires_grad=True), net()(X).sum())
+
+
+def gradient_there() -> Explanation:
+    model = net()
+    loss = model(X).sum()
+    loss.backward()
+    return why_none(model[0].weight, loss)
+
+
+def gradient_of_zeros() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    loss = w.round().sum()
+    loss.backward()
+    return why_none(w, loss)
+
+
+def gradient_of_nan() -> Explanation:
+    w = torch.zeros(3, requires_grad=True)
+    loss = (w.sqrt() * 0).sum()
+    loss.backward()
+    return why_none(w, loss)
+
+
+LIVING = {
+    result_of_an_op: "non_leaf",
+    retained_and_not_gone_back: "backward_not_called",
+    whole_numbers: "integer_leaf",
+    made_in_inference_mode: "inference",
+    plain_tensor: "not_requires_grad",
+    data_of_a_leaf: "alias",
+    row_of_a_leaf: "alias",
+    loss_made_a_leaf: "loss_is_leaf",
+    loss_of_whole_numbers: "loss_without_graph",
+    loss_without_gradients: "loss_without_graph",
+    nothing_wrong: "backward_not_called",
+    cleared_since: "cleared",
+    copy_of_the_model: "old_copy",
+    nowhere_in_the_graph: "not_in_graph",
+    gradient_there: "has_grad",
+    gradient_of_zeros: "zero_gradient",
+    gradient_of_nan: "not_finite",
+}
+
+
+@pytest.mark.parametrize("case", LIVING, ids=lambda case: case.__name__)
+def test_what_a_loss_alone_can_tell(case: Callable[[], Explanation]) -> None:
+    answer = case()
+    assert answer.cause == LIVING[case], answer
+    assert answer.where == ""
+    assert all(len(line) <= 80 for line in str(answer).splitlines())
+
+
+@pytest.mark.parametrize(
+    "case", [loss_without_gradients, loss_made_a_leaf, nowhere_in_the_graph, gradient_of_zeros]
+)
+def test_an_answer_without_a_line_says_how_to_learn_it(case: Callable[[], Explanation]) -> None:
+    assert "lambda:" in case().fix
+
+
+# ---- what a record adds --------------------------------------------------------------------------
+
+
+def test_a_parameter_has_the_name_that_the_model_gives_it() -> None:
+    model = net()
+    assert "`2.bias`" in why_none(model[2].bias, model(X).sum(), model=model).says
+
+
+def test_a_record_is_asked_by_the_parameters_name_in_the_model() -> None:
+    model = net()
+    rec = record(model, X)
+    assert why_none(model[0].weight, rec, model=model).cause == "backward_not_called"
+
+
+def test_a_record_that_shows_several_such_tensors_needs_the_model() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    rec = record(model, X)
+    with pytest.raises(UsageError, match=r"expected to find a leaf of shape \(3, 3\).*model="):
+        why_none(model[0].weight, rec)
+
+
+def test_each_cut_on_the_way_is_listed() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        one = w.detach()
+        two = w.argmax().float()
+        return one.sum() + two
+
+    answer = why_none(w, loss)
+    assert answer.cause == "detached"
+    assert any("argmax" in fact for fact in answer.evidence)
+
+
+def test_numbers_printed_on_the_way_are_no_cut() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        value = (w * 2).sum()
+        float(value.detach())
+        if value.item() < 0:
+            return value
+        return value.square()
+
+    assert why_none(w, loss).cause == "backward_not_called"
+
+
+def test_a_value_written_in_place_carries_the_gradient() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        table = torch.zeros(4)
+        table[1:] = w * 2
+        return table.sum()
+
+    assert why_none(w, loss).cause == "backward_not_called"
+
+
+def test_a_view_written_in_place_carries_the_gradient_to_its_base() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        table = torch.zeros(2, 3)
+        table[0].add_(w)
+        return table.sum()
+
+    assert why_none(w, loss).cause == "backward_not_called"
+
+
+def test_numbers_that_come_back_from_numpy_are_named() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        numbers = w.detach().numpy()
+        return torch.from_numpy(numbers).sum()
+
+    assert any("come back" in fact for fact in why_none(w, loss).evidence)
+
+
+# ---- what must stay as it was --------------------------------------------------------------------
+
+
+def test_nothing_is_changed_by_asking() -> None:
+    model = net()
+    loss = model(X).square().sum()
+    before = [parameter.clone() for parameter in model.parameters()]
+    why_none(model[0].weight, loss, model=model)
+    why_none(model[0].weight, lambda: model(X).sum(), model=model)
+    why_gradient(model[0].weight, lambda: model(X).sum(), model=model)
+    assert all(p.grad is None for p in model.parameters())
+    assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+    loss.backward()  # the graph was neither freed nor changed
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_gradients_that_were_there_are_put_back() -> None:
+    w = torch.ones(3, requires_grad=True)
+    w.grad = torch.full((3,), 7.0)
+    kept = w.grad
+    assert why_gradient(w, lambda: (w * 0.0).sum() / 1.0).cause == "times_zero"
+    assert w.grad is kept
+    assert torch.equal(kept, torch.full((3,), 7.0))
+
+
+def test_a_checkpoint_is_not_run_again_to_look_at_it() -> None:
+    runs = []
+
+    def block(x: torch.Tensor) -> torch.Tensor:
+        runs.append(1)
+        return x.exp().sin()
+
+    w = torch.ones(3, requires_grad=True)
+    loss = torch.utils.checkpoint.checkpoint(block, w, use_reentrant=False).sum()
+    assert why_none(w, loss).cause == "backward_not_called"
+    assert len(runs) == 1
+
+
+def test_no_tensor_is_kept_alive_by_an_answer() -> None:
+    model = net()
+
+    def ask() -> weakref.ref[torch.Tensor]:
+        x = torch.ones(2, 3)
+        answers = [
+            why_none(model[0].weight, lambda: model(x).sum()),
+            why_gradient(model[0].weight, lambda: model(x).sum()),
+        ]
+        assert [answer.cause for answer in answers] == ["backward_not_called", "fine"]
+        return weakref.ref(x)
+
+    gone = ask()
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_long_graph_needs_no_recursion() -> None:
+    w = torch.ones((), requires_grad=True)
+    y = w
+    for _ in range(20_000):
+        y = y + 1
+    assert why_none(w, y).cause == "backward_not_called"
+    assert why_none(torch.ones(5, requires_grad=True), y).cause == "not_in_graph"
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fc.weight", torch.ones(1)), "expected a tensor whose .grad is None, got str"),
+        (
+            (torch.ones(1, requires_grad=True), 3.5),
+            "expected a loss tensor, a record or a function",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: tuple[object, object], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        why_none(*arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_function_that_raises_before_there_is_a_loss_tells_its_error() -> None:
+    w = torch.ones(3, requires_grad=True)
+    assert why_none(w, lambda: w @ torch.ones(4)).cause == "not_autograd"
+
+
+def test_why_gradient_names_a_wrong_argument() -> None:
+    with pytest.raises(UsageError, match="expected a tensor and a function that computes the loss"):
+        why_gradient(torch.ones(1), 3.5)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_function_that_raises_tells_its_own_error_through_why_gradient() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def step() -> None:
+        y = w.exp()
+        y += 1
+        y.sum().backward()
+
+    assert why_gradient(w, step).cause == "in_place"
+
+
+# ---- why_gradient beyond the bank ----------------------------------------------------------------
+
+
+def zero_weights() -> Explanation:
+    model = net()
+    nn.init.zeros_(model[2].weight)
+    return why_gradient(model[0].weight, lambda: model(X).sum())
+
+
+def cancelling_bias() -> Explanation:
+    layer = nn.Linear(3, 1)
+    return why_gradient(layer.bias, lambda: (layer(X) - layer(X + 1)).sum())
+
+
+def smallest_already() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: torch.nn.functional.mse_loss(w * 1, torch.ones(3)))
+
+
+def zero_factor() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: (w * torch.zeros(3)).sum())
+
+
+def weight_already_nan() -> Explanation:
+    layer = nn.Linear(2, 1)
+    layer.weight.data[0, 1] = float("nan")
+    return why_gradient(layer.bias, lambda: layer(torch.ones(1, 2)).exp().sum())
+
+
+def nothing_at_all() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: w.detach().sum() + torch.ones(1, requires_grad=True))
+
+
+def gradient_given_is_nan() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: (w * 2).backward(torch.tensor([float("nan"), 1.0, 1.0])))
+
+
+def from_a_loss_tensor() -> Explanation:
+    w = torch.zeros(3, requires_grad=True)
+    return why_gradient(w, w.sqrt().sum())
+
+
+BEYOND = {
+    zero_weights: "zero_weights",
+    cancelling_bias: "cancels",
+    smallest_already: "at_minimum",
+    zero_factor: "times_zero",
+    weight_already_nan: "non_finite_parameter",
+    nothing_at_all: "detached",
+    gradient_given_is_nan: "gradient_given",
+    from_a_loss_tensor: "infinite_slope",
+}
+
+
+@pytest.mark.parametrize("case", BEYOND, ids=lambda case: case.__name__)
+def test_further_causes_of_a_wrong_gradient(case: Callable[[], Explanation]) -> None:
+    answer = case()
+    assert answer.cause == BEYOND[case], answer
+    assert all(len(line) <= 80 for line in str(answer).splitlines())
+
+
+def test_a_loss_tensor_can_still_be_walked_back_after_the_question() -> None:
+    w = torch.ones(3, requires_grad=True)
+    loss = w.exp().sum()
+    assert why_gradient(w, loss).cause == "fine"
+    loss.backward()
+    assert torch.equal(w.grad, w.detach().exp())
