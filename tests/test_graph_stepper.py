@@ -12,7 +12,8 @@ import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.autograd import freeze, walk
-from pytorch_lab.graph.engines import Direct, Engine, needs_engine
+from pytorch_lab.graph.direct import Direct, needs_engine
+from pytorch_lab.graph.engines import Engine
 from pytorch_lab.graph.stepper import Stepper
 from tests.autograd_cases import CASES, Two, bits, build, leaf
 

@@ -7,11 +7,10 @@
 looked at, no longer. A node that is let go may hand its `id` to the next one, so nodes are known by
 their place in `Live`, and a record knows places alone.
 
-What is private in torch is read in this file alone: `_input_metadata`, `_raw_saved_*`,
-`_sequence_nr`. Where a release of torch lacks one, its part of the record is empty.
+Private in torch is `_input_metadata`, which tells shapes, dtypes and devices; without it these
+parts of a record are empty. See `nodes.py` for the rest.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -20,15 +19,21 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.nodes import (
+    KNOWN_TYPES,
+    Attributes,
+    about_type,
+    hooks_of,
+    sequence_of,
+    spell,
+    version_saved,
+)
 from pytorch_lab.graph.record import Node, Saved, Shape
 from pytorch_lab.graph.tensors import size_of
 
 Namer = Callable[[torch.Tensor], Any]
 Identity = tuple[Shape, str, int, int | None, int | None]  # shape, dtype, bytes, storage, value
-Attributes = tuple[tuple[str, str], ...]
-
-_LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
-_SAVED = "_raw_saved_"
+_make = tuple.__new__  # half the time of calling the named tuple
 PACKED = "packed"  # the dtype of what a saved-tensor hook put in a tensor's place
 
 
@@ -216,7 +221,7 @@ class _Freezer:
         """The record of one node."""
         live = self.live
         node = live.nodes[place]
-        name, kind, attributes = _types.get(type(node)) or about_type(node)
+        name, kind, attributes = KNOWN_TYPES.get(type(node)) or about_type(node)
         metadata = getattr(node, "_input_metadata", ())
         if kind == "accumulate":
             leaf = node.variable
@@ -269,7 +274,7 @@ class _Freezer:
     def _save(self, node: Any, name: str, kept: Any, tensor: Any, op: int | None) -> Saved:
         try:
             known = self.identify(tensor, op) or self._unknown(tensor)
-            version = tensor._version and _version_saved(node, name, kept)
+            version = tensor._version and version_saved(node, name, kept)
         except AttributeError:  # what a hook put there is no tensor
             return Saved(name, (), PACKED, 0, None, None, None)
         shape, dtype, size, storage, value = known
@@ -279,125 +284,3 @@ class _Freezer:
         shape = tuple(tensor.shape)
         shape = self.shapes.setdefault(shape, shape)
         return shape, spell(tensor.dtype), size_of(tensor), None, None
-
-
-_make = tuple.__new__  # half the time of calling the named tuple
-_types: dict[type, tuple[str, str, Attributes]] = {}
-_spelled: dict[Any, str] = {}
-
-
-def spell(thing: torch.dtype | torch.device) -> str:
-    """`float32`, `cpu`."""
-    text = _spelled.get(thing)
-    if text is None:
-        text = _spelled[thing] = str(thing).removeprefix("torch.")
-    return text
-
-
-def about_type(node: Any) -> tuple[str, str, Attributes]:
-    """The name and the kind of a node, and which attributes hold what it saved.
-
-    Example:
-        >>> import torch
-        >>> about_type(torch.ones(2, requires_grad=True).exp().grad_fn)
-        ('ExpBackward0', 'builtin', (('_raw_saved_result', 'result'),))
-    """
-    kind = type(node)
-    known = _types.get(kind)
-    if known is None:
-        name = node.name().removeprefix("torch::autograd::")
-        attributes = tuple(
-            (attribute, attribute.removeprefix(_SAVED))
-            for attribute in dir(kind)
-            if attribute.startswith(_SAVED)
-        )
-        known = name, _kind_of(node, name), attributes
-        if not kind.__name__.endswith("CppFunction"):  # one type for all that torch didn't name
-            _types[kind] = known
-    return known
-
-
-def _kind_of(node: Any, name: str) -> str:
-    if hasattr(node, "variable"):
-        return "accumulate"
-    if not isinstance(node, torch.autograd.function.BackwardCFunction):
-        return "builtin"
-    if name == "CheckpointFunctionBackward":
-        return "checkpoint"
-    return "compiled" if name == "CompiledFunctionBackward" else "function"
-
-
-def saved_tensors(node: Any) -> list[tuple[str, torch.Tensor]]:
-    """What a node keeps for backward, by name; not unpacked, and not checked for changes.
-
-    What a saved-tensor hook put in a tensor's place is left out unless it is a tensor.
-
-    Example:
-        >>> import torch
-        >>> saved_tensors(torch.ones(2, requires_grad=True).square().grad_fn)
-        [('self', tensor([1., 1.], requires_grad=True))]
-    """
-    found: list[tuple[str, Any]] = []
-    for attribute, name in about_type(node)[2]:
-        try:
-            kept = getattr(node, attribute)
-        except RuntimeError:  # a list of tensors that is freed
-            continue
-        if type(kept) is tuple:
-            found += [(f"{name}[{number}]", one.data) for number, one in enumerate(kept)]
-        else:
-            found.append((name, kept.data))
-    return [(name, data) for name, data in found if isinstance(data, torch.Tensor)]
-
-
-def _version_saved(node: Any, name: str, kept: Any) -> int:
-    """The version that a tensor had when it was saved; torch tells it where it is another now."""
-    try:
-        kept.unpack() if "[" in name else getattr(node, f"_saved_{name}")
-    except RuntimeError as error:
-        expected = re.search(r"expected version (\d+)", str(error))
-        if expected:
-            return int(expected[1])
-    return kept.data._version
-
-
-def is_freed(node: Any) -> bool:
-    """Whether nothing is left of what the node saved, be it that it never saved anything.
-
-    Example:
-        >>> import torch
-        >>> y = torch.ones(2, requires_grad=True).exp()
-        >>> is_freed(y.grad_fn)
-        False
-        >>> y.sum().backward()
-        >>> is_freed(y.grad_fn)
-        True
-    """
-    for attribute, _ in (_types.get(type(node)) or about_type(node))[2]:
-        try:
-            kept = getattr(node, attribute)
-        except RuntimeError:  # a list of tensors that is freed
-            continue
-        if type(kept) is tuple:
-            if kept:
-                return False
-        elif kept.data is not None:
-            return False
-    return True
-
-
-def sequence_of(node: Any) -> int:
-    """Torch's count of nodes when this one was made; -1 for AccumulateGrad."""
-    try:
-        number = node._sequence_nr()
-    except AttributeError:
-        return -1
-    return -1 if number == _LEAF_SEQUENCE else number
-
-
-def hooks_of(leaf: torch.Tensor) -> int:
-    """How many hooks are on a leaf tensor."""
-    return sum(
-        len(getattr(leaf, name, None) or ())
-        for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
-    )

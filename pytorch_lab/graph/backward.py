@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.autograd import Live, is_freed
+from pytorch_lab.graph.autograd import Live
+from pytorch_lab.graph.nodes import is_freed
 from pytorch_lab.graph.record import Node, Stats
 
 Summary = Callable[[torch.Tensor], Stats | None]

@@ -18,7 +18,8 @@ import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.autograd import Live, edge_of, freeze, walk
-from pytorch_lab.graph.engines import Direct, Engine, Gradients, Stop, needs_engine
+from pytorch_lab.graph.direct import Direct, needs_engine
+from pytorch_lab.graph.engines import Engine, Gradients, Stop
 from pytorch_lab.graph.record import Node
 
 SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time

@@ -1,0 +1,135 @@
+"""What one node of torch's graph says of itself: name and kind, what it keeps, when it was made.
+
+What is private in torch is read here: `_raw_saved_*`, `_saved_*` and `_sequence_nr`. Where a
+release of torch lacks one, its part of the answer is empty.
+"""
+
+import re
+from typing import Any
+
+import torch
+
+Attributes = tuple[tuple[str, str], ...]
+
+_LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
+_SAVED = "_raw_saved_"
+
+KNOWN_TYPES: dict[type, tuple[str, str, Attributes]] = {}
+SPELLED: dict[Any, str] = {}
+
+
+def spell(thing: torch.dtype | torch.device) -> str:
+    """`float32`, `cpu`."""
+    text = SPELLED.get(thing)
+    if text is None:
+        text = SPELLED[thing] = str(thing).removeprefix("torch.")
+    return text
+
+
+def about_type(node: Any) -> tuple[str, str, Attributes]:
+    """The name and the kind of a node, and which attributes hold what it saved.
+
+    Example:
+        >>> import torch
+        >>> about_type(torch.ones(2, requires_grad=True).exp().grad_fn)
+        ('ExpBackward0', 'builtin', (('_raw_saved_result', 'result'),))
+    """
+    kind = type(node)
+    known = KNOWN_TYPES.get(kind)
+    if known is None:
+        name = node.name().removeprefix("torch::autograd::")
+        attributes = tuple(
+            (attribute, attribute.removeprefix(_SAVED))
+            for attribute in dir(kind)
+            if attribute.startswith(_SAVED)
+        )
+        known = name, _kind_of(node, name), attributes
+        if not kind.__name__.endswith("CppFunction"):  # one type for all that torch didn't name
+            KNOWN_TYPES[kind] = known
+    return known
+
+
+def _kind_of(node: Any, name: str) -> str:
+    if hasattr(node, "variable"):
+        return "accumulate"
+    if not isinstance(node, torch.autograd.function.BackwardCFunction):
+        return "builtin"
+    if name == "CheckpointFunctionBackward":
+        return "checkpoint"
+    return "compiled" if name == "CompiledFunctionBackward" else "function"
+
+
+def saved_tensors(node: Any) -> list[tuple[str, torch.Tensor]]:
+    """What a node keeps for backward, by name; not unpacked, and not checked for changes.
+
+    What a saved-tensor hook put in a tensor's place is left out unless it is a tensor.
+
+    Example:
+        >>> import torch
+        >>> saved_tensors(torch.ones(2, requires_grad=True).square().grad_fn)
+        [('self', tensor([1., 1.], requires_grad=True))]
+    """
+    found: list[tuple[str, Any]] = []
+    for attribute, name in about_type(node)[2]:
+        try:
+            kept = getattr(node, attribute)
+        except RuntimeError:  # a list of tensors that is freed
+            continue
+        if type(kept) is tuple:
+            found += [(f"{name}[{number}]", one.data) for number, one in enumerate(kept)]
+        else:
+            found.append((name, kept.data))
+    return [(name, data) for name, data in found if isinstance(data, torch.Tensor)]
+
+
+def version_saved(node: Any, name: str, kept: Any) -> int:
+    """The version that a tensor had when it was saved; torch tells it where it is another now."""
+    try:
+        kept.unpack() if "[" in name else getattr(node, f"_saved_{name}")
+    except RuntimeError as error:
+        expected = re.search(r"expected version (\d+)", str(error))
+        if expected:
+            return int(expected[1])
+    return kept.data._version
+
+
+def is_freed(node: Any) -> bool:
+    """Whether nothing is left of what the node saved, be it that it never saved anything.
+
+    Example:
+        >>> import torch
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> is_freed(y.grad_fn)
+        False
+        >>> y.sum().backward()
+        >>> is_freed(y.grad_fn)
+        True
+    """
+    for attribute, _ in (KNOWN_TYPES.get(type(node)) or about_type(node))[2]:
+        try:
+            kept = getattr(node, attribute)
+        except RuntimeError:  # a list of tensors that is freed
+            continue
+        if type(kept) is tuple:
+            if kept:
+                return False
+        elif kept.data is not None:
+            return False
+    return True
+
+
+def sequence_of(node: Any) -> int:
+    """Torch's count of nodes when this one was made; -1 for AccumulateGrad."""
+    try:
+        number = node._sequence_nr()
+    except AttributeError:
+        return -1
+    return -1 if number == _LEAF_SEQUENCE else number
+
+
+def hooks_of(leaf: torch.Tensor) -> int:
+    """How many hooks are on a leaf tensor."""
+    return sum(
+        len(getattr(leaf, name, None) or ())
+        for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
+    )
