@@ -175,6 +175,8 @@ def grade(
             f"{one_line(student):{width}}  {points:g} of {sum(row.max_points for row in theirs):g}"
         )
     print(f"{len(students)} graded: {out / 'grades.csv'}")
+    if not sandbox:
+        print("Without a sandbox: the students' code ran as you.")
 
 
 @app.command()

@@ -170,7 +170,10 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
     words = "grade in --assignment 03.ipynb --out marks --seed 7 --no-sandbox --timeout-cell 9"
     code, said, _ = command(*words.split())
     assert code == 0
-    assert said == (f"ada    3.5 of 5\ngrace  3 of 5\n2 graded: {Path('marks') / 'grades.csv'}\n")
+    assert said == (
+        f"ada    3.5 of 5\ngrace  3 of 5\n2 graded: {Path('marks') / 'grades.csv'}\n"
+        "Without a sandbox: the students' code ran as you.\n"
+    )
     assert grading.calls == [
         (
             (Path("in"), Path("03.ipynb"), Path("marks")),

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,9 @@ from pytorch_lab.grading.notebooks import read, replace, why_not, write
 from pytorch_lab.grading.overlay import MIME, ROLE, Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
+from pytorch_lab.warm import provisioner
+from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
+from pytorch_lab.warm.worker import Worker
 
 STATUSES = (
     "passed",
@@ -99,7 +102,8 @@ def grade(
         assignment: the notebook of solutions.
         out: the folder for `grades.csv`.
         seed: what the hidden checks draw their inputs from; one that students do not know.
-        sandbox: must be False in this version: the students' code runs as you.
+        sandbox: shut each student's kernel in, away from your files, network and other kernels;
+            without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
 
     Raises:
@@ -107,30 +111,29 @@ def grade(
         LabError: another reason why no submission can be graded.
 
     Example:
-        >>> grade(Path("submitted"), Path("exercises/solutions/03_modules.ipynb"), Path("out"))
+        >>> grade(Path("submitted"), Path("no_such.ipynb"), Path("out"))
         Traceback (most recent call last):
-        pytorch_lab.errors.LabError: expected --no-sandbox, ...
+        pytorch_lab.errors.NotebookError: expected a notebook at no_such.ipynb, ...
     """
-    if sandbox:
-        raise LabError(
-            "expected --no-sandbox, because this version has no sandbox: the students' code would "
-            "run as you, with your files and your network; add it only for notebooks you trust."
-        )
     if timeout_cell <= 0:
         raise UsageError(
             f"expected a time limit above 0 seconds for a cell, got {timeout_cell}; "
             "give --timeout-cell a larger number."
         )
+    if sandbox and (reason := why_no_sandbox()):
+        raise LabError(reason)
     instructor = read(assignment)
     batch = _Batch(exercises(instructor, assignment))
     found = submissions(folder, assignment, out)
     _try_to_write(out)
     for submission in found:
         _take(batch, submission, instructor, seed)
-    with tempfile.TemporaryDirectory(prefix="pytorch-lab-grade-") as scratch:
-        work = Path(scratch)
-        reference = _reference(instructor, assignment, batch.exercises, work, seed, timeout_cell)
-        _run_all(batch, reference, work, timeout_cell)
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pytorch-lab-grade-")))
+        warm = stack.enter_context(Worker()).run if sandbox else None
+        pytest = _Pytest(timeout_cell, warm)
+        reference = _reference(instructor, assignment, batch.exercises, work, seed, pytest)
+        _run_all(batch, reference, work, pytest)
     rows = [row for submission in found for row in _rows(batch, submission.student)]
     replace(out / "grades.csv", _csv(rows))
     return rows
@@ -168,7 +171,7 @@ def _reference(
     graded: Sequence[Exercise],
     work: Path,
     seed: int,
-    timeout_cell: int,
+    pytest: "_Pytest",
 ) -> dict[str, list[Any]]:
     """What the hidden checks reveal of the solutions."""
     made = overlay(instructor, instructor, seed=seed)
@@ -176,7 +179,7 @@ def _reference(
         why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
         raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
     write(work / "reference" / "0.ipynb", made.notebook)
-    records, ended = _pytest(work / "reference", timeout_cell, "--lab-reference")
+    records, ended = pytest(work / "reference", "--lab-reference")
     shutil.rmtree(work / "reference")  # what it revealed must not lie there for students to read
     if ended:
         raise LabError(
@@ -195,7 +198,7 @@ def _reference(
     return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
 
 
-def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, timeout_cell: int) -> None:
+def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, pytest: "_Pytest") -> None:
     """Run every notebook that could earn points, in one pytest process."""
     students = [s for s, made in batch.overlays.items() if made.worth_running]
     if not students:
@@ -211,7 +214,7 @@ def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, timeout
                     for value in reference[known["exercise"]]
                 ]
         write(work / "students" / f"{number:05}.ipynb", notebook)
-    records, batch.ended = _pytest(work / "students", timeout_cell)
+    records, batch.ended = pytest(work / "students")
     batch.records = _verdicts(records, students)
     if batch.ended and not batch.records:
         raise LabError(f"expected pytest to run the notebooks, but {batch.ended}.")
@@ -230,29 +233,47 @@ def _verdicts(
     return found
 
 
-def _pytest(folder: Path, timeout_cell: int, *options: str) -> tuple[list[dict[str, Any]], str]:
-    """Run the notebooks of a folder; nothing of the user's own pytest settings takes part.
+@dataclass(frozen=True)
+class _Pytest:
+    """Runs the notebooks of a folder; nothing of the user's own pytest settings takes part."""
 
-    Returns:
-        A record for each exercise that was judged, and why the run ended early, or "".
-    """
-    results, config = folder / "results.jsonl", folder / "pytest.ini"
-    config.write_text("[pytest]\n", "utf-8")
-    results.touch()
-    command = [
-        *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
-        *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
-        *("-c", str(config), "--rootdir", str(folder), f"--nbval-cell-timeout={timeout_cell}"),
-        *("--lab-results", str(results), *options, str(folder)),
-    ]
-    env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
-    done = subprocess.run(  # the command is ours
-        command, cwd=folder, env=env, capture_output=True, text=True, errors="replace", check=False
-    )
-    if done.returncode not in (0, 1):
-        told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
-        return _records(results), f"it ended with code {done.returncode}: {told}"
-    return _records(results), ""
+    timeout_cell: int
+    warm: Path | None  # the folder of the warm worker; None without a sandbox
+
+    def __call__(self, folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
+        """A record for each exercise that was judged, and why the run ended early, or ""."""
+        results, config = folder / "results.jsonl", folder / "pytest.ini"
+        config.write_text("[pytest]\n", "utf-8")
+        results.touch()
+        command = [
+            *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
+            *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
+            *(
+                "-c",
+                str(config),
+                "--rootdir",
+                str(folder),
+                f"--nbval-cell-timeout={self.timeout_cell}",
+            ),
+            *("--lab-results", str(results), *options, str(folder)),
+        ]
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
+        if self.warm is not None:
+            command.append("--lab-sandbox")
+            env[provisioner.ATTACH] = str(self.warm)
+        done = subprocess.run(  # the command is ours
+            command,
+            cwd=folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if done.returncode not in (0, 1):
+            told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
+            return _records(results), f"it ended with code {done.returncode}: {told}"
+        return _records(results), ""
 
 
 def _records(results: Path) -> list[dict[str, Any]]:

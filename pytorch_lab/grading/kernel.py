@@ -11,7 +11,11 @@ from collections import deque
 from queue import Empty
 from typing import Any
 
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import KernelManager
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel, start_new_kernel
+
+from pytorch_lab.warm import provisioner
 
 OUTPUT_BYTES = 1_000_000  # kept of one cell
 PATIENCE_S = 300  # for cells that are not the student's
@@ -27,24 +31,39 @@ class TimedOut(Exception):
     """A cell ran longer than it may."""
 
 
+class _WarmSpecs(KernelSpecManager):
+    """Our kernelspec from the package itself, wherever else it may have been installed."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        """The only one there is."""
+        return KernelSpec.from_resource_dir(str(provisioner.KERNELSPEC))
+
+
 class WatchedKernel(RunningKernel):
     """A kernel of this Python in a folder of its own.
 
     Args:
-        cwd: the kernel's folder.
-        env: the kernel's environment variables.
+        cwd: the kernel's folder; a kernel in the sandbox has its own, and cannot see this one.
+        env: the kernel's environment variables; in the sandbox only ours of them count.
+        sandbox: whether to fork it from the warm process in the sandbox.
     """
 
-    def __init__(self, cwd: str, env: dict[str, str]) -> None:
+    def __init__(self, cwd: str, env: dict[str, str], *, sandbox: bool = False) -> None:
         self.shown: deque[dict[str, Any]] = deque()
         self.bytes_shown = 0
         self.asked_to_exit = False
         self.waits_for = ""
         self.patient = False
-        with open(os.devnull, "w") as nowhere:
-            self.km, self.kc = start_new_kernel(
-                kernel_name=CURRENT_ENV_KERNEL_NAME, stderr=nowhere, cwd=cwd, env=env
-            )
+        if sandbox:
+            self.km = KernelManager(kernel_name="warm", kernel_spec_manager=_WarmSpecs())
+            self.km.start_kernel(env=env)
+            self.kc = self.km.client()
+            self.kc.start_channels()
+        else:
+            with open(os.devnull, "w") as nowhere:
+                self.km, self.kc = start_new_kernel(
+                    kernel_name=CURRENT_ENV_KERNEL_NAME, stderr=nowhere, cwd=cwd, env=env
+                )
         try:
             self._ensure_iopub_up()
         except BaseException:

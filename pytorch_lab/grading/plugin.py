@@ -45,6 +45,7 @@ def pytest_addoption(parser: Any) -> None:
     """Two options, beside nbval's own."""
     group = parser.getgroup("pytorch-lab")
     group.addoption("--lab-results", help="the file for one JSON line per exercise")
+    group.addoption("--lab-sandbox", action="store_true", help="shut every kernel in")
     group.addoption("--lab-reference", action="store_true", help="record values, compare none")
 
 
@@ -128,7 +129,8 @@ class GradedFile(IPyNbFile):
             "PYTORCH_LAB_PROGRESS": str(Path(self.folder, "progress.json")),
         }
         try:
-            self.kernel = WatchedKernel(str(work), env)
+            sandbox = self.config.option.lab_sandbox
+            self.kernel = WatchedKernel(str(work), env, sandbox=sandbox)
         except (RuntimeError, TimedOut, KernelDied) as error:
             self.lose_kernel()
             raise NoKernel from error

@@ -3,26 +3,33 @@
     pytest --nbval-lax --nbval-kernel-name pytorch-lab-grader submission.ipynb
     jupyter nbconvert --execute --ExecutePreprocessor.kernel_name=pytorch-lab-grader …
 
-One process has one warm worker, started with its first kernel and ended with the process. The
+One process has one warm worker, started with its first kernel and ended with the process; or, if
+`PYTORCH_LAB_WARM` names the folder of a worker that another process has, that one. The
 kernel's folder is its own: what lies beside the notebook isn't there.
 """
 
 import asyncio
 import atexit
+import os
+from pathlib import Path
 from typing import Any
 
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
 from pytorch_lab.warm.nest import Limits
-from pytorch_lab.warm.worker import WarmKernel, Worker
+from pytorch_lab.warm.worker import Door, WarmKernel, Worker
 
+ATTACH = "PYTORCH_LAB_WARM"
+KERNELSPEC = Path(__file__).parent / "kernelspec"
 _MOMENT_S = 0.05
 _worker: Worker | None = None
 
 
-def worker() -> Worker:
-    """The warm worker of this process; a new one where the old has died."""
+def door() -> Door:
+    """Where to ask for kernels; a new worker where the old has died."""
     global _worker
+    if given := os.environ.get(ATTACH):
+        return Door(Path(given))
     if _worker is not None and not _worker.is_alive():
         _worker.close()
         _worker = None
@@ -78,7 +85,7 @@ class WarmProvisioner(KernelProvisionerBase):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
         """Fork a kernel; of `kwargs` nothing but `env` counts."""
         own = {k: v for k, v in kwargs.get("env", {}).items() if k.startswith("PYTORCH_LAB_")}
-        self.kernel = worker().kernel(limits=self.limits, env=own)
+        self.kernel = door().kernel(limits=self.limits, env=own)
         info: Any = self.kernel.connection | {"key": self.kernel.connection["key"].encode()}
         self.connection_info = info
         return info

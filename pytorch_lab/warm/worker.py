@@ -44,7 +44,45 @@ _ENV = {
 }
 
 
-class Worker:
+class Door:
+    """Where kernels are asked for; the warm process behind it may belong to another process.
+
+    Args:
+        run: the folder that it shares with the warm process.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def kernel(
+        self, *, limits: nest.Limits | None = None, env: Mapping[str, str] | None = None
+    ) -> "WarmKernel":
+        """A new kernel, ready to be talked to.
+
+        Raises:
+            LabError: the warm process is gone, or no kernel came.
+        """
+        name = secrets.token_hex(4)
+        folder = self.run / name
+        folder.mkdir(mode=0o700)
+        self._give_to_sandbox(folder)
+        info: dict[str, Any] = {channel: at for at, channel in enumerate(_CHANNELS, 1)}
+        info |= {"transport": "ipc", "signature_scheme": "hmac-sha256"}
+        info |= {"key": secrets.token_hex(32), "kernel_name": "pytorch-lab-grader"}
+        inside = json.dumps(info | {"ip": str(nest.OWN / "s")})
+        (folder / "kernel.json").write_text(inside)
+        self._give_to_sandbox(folder / "kernel.json")
+        given = asdict(limits or nest.Limits())
+        request = {"kernel": name, "limits": given, "env": _ENV | dict(env or {})}
+        return WarmKernel(self.run / SOCKET, folder, request, info | {"ip": str(folder / "s")})
+
+    def _give_to_sandbox(self, path: Path) -> None:
+        """Whom root becomes inside must be able to write here."""
+        if os.geteuid() == 0:
+            os.chown(path, nest.NOBODY, nest.NOBODY)
+
+
+class Worker(Door):
     """A warm process in a sandbox.
 
     Raises:
@@ -52,9 +90,8 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self.run = Path(tempfile.mkdtemp(prefix="pytorch-lab-warm-"))
+        super().__init__(Path(tempfile.mkdtemp(prefix="pytorch-lab-warm-")))
         self.process: subprocess.Popen[bytes] | None = None
-        self.count = 0
         try:
             self._give_to_sandbox(self.run)
             self.process = subprocess.Popen(
@@ -66,37 +103,9 @@ class Worker:
             self.close()
             raise
 
-    def kernel(
-        self, *, limits: nest.Limits | None = None, env: Mapping[str, str] | None = None
-    ) -> "WarmKernel":
-        """A new kernel, ready to be talked to.
-
-        Raises:
-            LabError: the warm process is gone, or no kernel came.
-        """
-        self.count += 1
-        name = f"k{self.count}"
-        folder = self.run / name
-        folder.mkdir(mode=0o700)
-        self._give_to_sandbox(folder)
-        info: dict[str, Any] = {name: at for at, name in enumerate(_CHANNELS, 1)}
-        info |= {"transport": "ipc", "signature_scheme": "hmac-sha256"}
-        info |= {"key": secrets.token_hex(32), "kernel_name": "pytorch-lab-grader"}
-        inside = json.dumps(info | {"ip": str(nest.OWN / "s")})
-        (folder / "kernel.json").write_text(inside)
-        self._give_to_sandbox(folder / "kernel.json")
-        given = asdict(limits or nest.Limits())
-        request = {"kernel": name, "limits": given, "env": _ENV | dict(env or {})}
-        return WarmKernel(self.run / SOCKET, folder, request, info | {"ip": str(folder / "s")})
-
     def is_alive(self) -> bool:
         """Whether it can still be asked for kernels."""
         return self.process is not None and self.process.poll() is None
-
-    def _give_to_sandbox(self, path: Path) -> None:
-        """Whom root becomes inside must be able to write here."""
-        if os.geteuid() == 0:
-            os.chown(path, nest.NOBODY, nest.NOBODY)
 
     def close(self) -> None:
         """End the warm process, with all its kernels, and remove the folder."""

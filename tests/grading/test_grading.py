@@ -229,8 +229,8 @@ EXPECTED = {
 }
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory, assignment: Path):
+@pytest.fixture(scope="module", params=[True, False], ids=["sandbox", "no-sandbox"])
+def graded(request, tmp_path_factory: pytest.TempPathFactory, assignment: Path):
     """The rows by student, and the text of grades.csv."""
     folder = tmp_path_factory.mktemp("class") / "handed in"
     for student, notebook in CLASS.items():
@@ -254,7 +254,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory, assignment: Path):
         patch.setenv("PYTEST_ADDOPTS", "--no-such-option")
         patch.chdir(folder.parent)
         patch.setenv("TMPDIR", str(folder.parent))
-        rows = grade(folder, assignment, out, sandbox=False, timeout_cell=LIMIT_S)
+        rows = grade(folder, assignment, out, sandbox=request.param, timeout_cell=LIMIT_S)
     assert not list(folder.parent.glob("pytorch-lab-*"))  # nothing is left behind
     by_student: dict[str, list[Row]] = {}
     for row in rows:
@@ -304,9 +304,23 @@ def test_another_seed_gives_other_inputs(tmp_path: Path, assignment: Path):
     assert "expected 1.629," not in rows[0].reason
 
 
-def test_without_a_sandbox_it_must_be_said(tmp_path: Path, assignment: Path):
-    with pytest.raises(LabError, match=r"expected --no-sandbox, because this version has no sand"):
-        grade(tmp_path, assignment, tmp_path / "out")
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ("", r"expected bubblewrap for the sandbox, found no 'bwrap'; install it \(Debian, Ubuntu"),
+        ("exit 1", r"expected user namespaces for the sandbox, but bubblewrap said '.*'; allow"),
+    ],
+)
+def test_where_no_sandbox_can_be_made_it_must_be_said(
+    found, says, tmp_path: Path, assignment: Path, monkeypatch
+):
+    write(tmp_path / "in" / "a.ipynb", CLASS["stub"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if found:
+        (tmp_path / "bwrap").write_text(f"#!/bin/sh\n{found}\n")
+        (tmp_path / "bwrap").chmod(0o755)
+    with pytest.raises(LabError, match=says):
+        grade(tmp_path / "in", assignment, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
