@@ -387,9 +387,9 @@ function open(state, { root, say, model }) {
   }
 
   function zoomKeys(pane) {
-    const key = (label, text, onclick) => h("button", { class: "lab-player-zoom", type: "button", "aria-label": label, title: label, onclick }, text);
+    const key = (label, sign, onclick) => h("button", { class: "lab-player-zoom", type: "button", "aria-label": label, title: label, onclick }, transportIcon(sign));
     return h("div", { class: "lab-player-zooms", role: "group", "aria-label": "Zoom" },
-      key("Zoom in", "+", () => pane.zoomBy(1.25)), key("Zoom out", "−", () => pane.zoomBy(0.8)), key("Show all", "⤢", () => pane.fit()));
+      key("Zoom in", "in", () => pane.zoomBy(1.25)), key("Zoom out", "out", () => pane.zoomBy(0.8)), key("Show all", "all", () => pane.fit()));
   }
 
   const menu = playerMenu(view, {
@@ -416,7 +416,7 @@ function open(state, { root, say, model }) {
   root.addEventListener("keydown", globalKey);
   root.replaceChildren(
     h("div", { class: "lab-player-top" },
-      h("h3", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals),
+      h("strong", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals),
       h("div", { class: "lab-player-tools" }, search, count, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
     ...state.warnings.map((text) => h("p", { class: `lab-note ${state.error ? "lab-bad" : ""}` }, text)),
     h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
@@ -469,7 +469,7 @@ function playerMenu(view, { views, show, unfold, svg, page }) {
     },
   }, label);
   const menu = h("details", { class: "lab-player-menu" },
-    h("summary", { class: "lab-button", "aria-label": "More", title: "More" }, "⋯"),
+    h("summary", { class: "lab-button" }, "More"),
     h("div", { class: "lab-player-items" },
       views.length > 1 && views.map((name) => item(`Show: ${VIEWS[name].toLowerCase()}`, () => show(name))),
       item("Unfold all", () => unfold(true)), item("Fold again", () => unfold(false)),

@@ -3,11 +3,11 @@
 // of the run only changes how boxes and edges are painted.
 
 const CANVAS_MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
-const LEAST_TEXT = 5.5; // pixels; smaller letters are left out
 const LEAST_EDGE = 1.5; // pixels; shorter edges are left out
+const LEAST_WITH_EDGES = 0.012; // the scale below which edges say nothing
 const GLIDE_MS = 240;
 const GLIDE_BOXES = 600; // more than that jump
-const [LEAST_SCALE, MOST_SCALE] = [0.004, 3];
+const MOST_SCALE = 3;
 const INKS = ["ink", "quiet", "paper", "shade", "line", "edge", "blue", "bad", "good", "focus"];
 const HUES = ["blue", "orange", "green", "pink", "sky", "violet", "yellow", "grey"];
 
@@ -41,26 +41,66 @@ function stageSet(scene, film, index, layout, open) {
     if (!known) first.set(from * n + to, [when, flows]);
     else first.set(from * n + to, [Math.min(known[0], when), Math.min(known[1], flows)]);
   }
-  const edges = layout.routes.map(({ source, target, points }) => {
-    const [born, flows] = first.get(source * n + target) ?? [0, Infinity];
-    const [xs, ys] = [points.map(([x]) => x), points.map(([, y]) => y)];
-    return {
-      source, target, points, born, flows,
-      x0: Math.min(...xs), x1: Math.max(...xs), y0: Math.min(...ys), y1: Math.max(...ys),
-    };
-  });
-  return { layout, boxes, edges, boxOf, stand };
+  const edges = segmentsOf(layout.routes, (source, target) => first.get(source * n + target) ?? [0, Infinity]);
+  return { layout, boxes, edges, boxOf, stand, shelves: shelve(boxes), runs: shelve(edges) };
 }
 
-/** A polyline with the bends of `curve` in graph_layout.js, on a canvas. */
-function trace(context, points) {
-  context.moveTo(points[0][0], points[0][1]);
-  for (let i = 1; i < points.length; i += 1) {
-    const [x0, y0] = points[i - 1];
-    const [x1, y1] = points[i];
-    if (x0 === x1 || y0 === y1) context.lineTo(x1, y1);
-    else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+/**
+ * The routes cut at their bends, each piece once: routes that leave one box share their way, and a
+ * loop over a thousand steps has a thousand routes on one lane. A piece appears with the first route
+ * that takes it; `ways` are the routes.
+ */
+function segmentsOf(routes, timesOf) {
+  const found = new Map();
+  for (const { source, target, points } of routes) {
+    const [born, flows] = timesOf(source, target);
+    const last = points.length - 1;
+    for (let i = 1; i <= last; i += 1) {
+      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
+      const key = `${x0} ${y0} ${x1} ${y1}`;
+      let piece = found.get(key);
+      if (!piece) {
+        piece = {
+          x0, y0, x1, y1, x: Math.min(x0, x1), y: Math.min(y0, y1), width: Math.abs(x1 - x0), height: Math.abs(y1 - y0),
+          born, flows, first: false, last: false, ways: [],
+        };
+        found.set(key, piece);
+      }
+      piece.born = Math.min(piece.born, born);
+      piece.flows = Math.min(piece.flows, flows);
+      piece.first ||= i === 1;
+      piece.last ||= i === last;
+      piece.ways.push(source, target);
+    }
   }
+  return [...found.values()];
+}
+
+const SHELF = 1200; // pixels of height that are looked through together
+
+/** Which things lie at which height, so that a frame looks at those in sight alone. */
+function shelve(things) {
+  const shelves = [];
+  things.forEach(({ y, height }, i) => {
+    for (let at = Math.floor(y / SHELF); at <= Math.floor((y + height) / SHELF); at += 1) (shelves[at] ??= []).push(i);
+  });
+  return shelves;
+}
+
+/** The things between two heights, in their order, each once. */
+function between(things, shelves, y0, y1) {
+  const [low, high] = [Math.max(Math.floor(y0 / SHELF), 0), Math.min(Math.floor(y1 / SHELF), shelves.length - 1)];
+  if (high - low > shelves.length / 3) return things;
+  const found = new Set();
+  for (let at = low; at <= high; at += 1) for (const i of shelves[at] ?? []) found.add(i);
+  return [...found].sort((a, b) => a - b).map((i) => things[i]);
+}
+
+/** A piece of a route with the bend of `curve` in graph_layout.js, on a canvas. */
+function trace(context, { x0, y0, x1, y1 }) {
+  context.moveTo(x0, y0);
+  if (x0 === x1 || y0 === y1) context.lineTo(x1, y1);
+  else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
 }
 
 /** `text` cut to a width with an ellipsis, as the context's font measures it. */
@@ -166,9 +206,9 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
       const from = { x: old.x + shift[0], y: old.y + shift[1], width: old.width, height: old.height };
       moves.push([box, from, { x: box.x, y: box.y, width: box.width, height: box.height }]);
     }
-    const edges = pane.set.edges;
+    const { set } = pane;
     glideBy((share) => {
-      pane.set.edges = share < 1 ? [] : edges;
+      set.moving = share < 1;
       for (const [box, from, to] of moves) {
         for (const key of ["x", "y", "width", "height"]) box[key] = from[key] + (to[key] - from[key]) * share;
       }
@@ -185,6 +225,12 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
       pane.litBoxes = new Set();
       for (const item of pane.lit) if (item >= 0) pane.litBoxes.add(pane.set.stand[item]);
     }
+    pane.litPieces = pane.litBoxes && new Set(pane.set.edges.filter(({ ways }) => {
+      for (let i = 0; i < ways.length; i += 2) {
+        if (pane.litBoxes.has(ways[i]) && pane.litBoxes.has(ways[i + 1])) return true;
+      }
+      return false;
+    }));
   }
 
   // --- where we look --------------------------------------------------------------------------------
@@ -221,7 +267,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
 
   function fit() {
     const { width, height } = pane.set.layout;
-    pane.scale = Math.max(Math.min(fitScale(), 1.15), LEAST_SCALE);
+    pane.scale = Math.min(fitScale(), 1.15);
     pane.x = width / 2 - pane.width / 2 / pane.scale;
     pane.y = height / 2 - pane.height / 2 / pane.scale;
     draw();
@@ -237,7 +283,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
   }
 
   function zoomBy(factor, px = pane.width / 2, py = pane.height / 2) {
-    const scale = Math.max(LEAST_SCALE, Math.min(MOST_SCALE, pane.scale * factor));
+    const scale = Math.max(Math.min(fitScale(), 1) * 0.7, Math.min(MOST_SCALE, pane.scale * factor));
     pane.x += px / pane.scale - px / scale;
     pane.y += py / pane.scale - py / scale;
     pane.scale = scale;

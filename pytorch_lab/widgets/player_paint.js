@@ -11,20 +11,23 @@ const LATER = 0.38; // how strongly what has not run yet is painted
 
 /** Everything in sight of a pane. */
 function paintScene(context, pane) {
-  const { boxes, edges } = pane.set;
+  const { boxes, edges, shelves, runs, moving } = pane.set;
   const sight = {
     x0: pane.x, y0: pane.y, x1: pane.x + pane.width / pane.scale, y1: pane.y + pane.height / pane.scale,
   };
-  const shown = boxes.filter(({ x, y, width, height }) =>
-    x < sight.x1 + 8 && x + width > sight.x0 - 8 && y < sight.y1 + 8 && y + height > sight.y0 - 8);
+  const inSight = ({ x, y, width, height }) =>
+    x < sight.x1 + 8 && x + width > sight.x0 - 8 && y < sight.y1 + 8 && y + height > sight.y0 - 8;
+  const shown = (moving ? boxes : between(boxes, shelves, sight.y0, sight.y1)).filter(inSight);
+  const pieces = moving || pane.scale < LEAST_WITH_EDGES ? []
+    : between(edges, runs, sight.y0, sight.y1).filter(inSight);
   if (pane.scale < READABLE) {
-    for (const box of shown) if (box.open) paintFrame(context, pane, box);
-    paintEdges(context, pane, edges, sight);
+    for (const box of shown) if (box.open && box.height * pane.scale > 4) paintFrame(context, pane, box);
+    paintEdges(context, pane, pieces);
     paintSmall(context, pane, shown);
     return;
   }
   for (const box of shown) if (box.open) paintFrame(context, pane, box);
-  paintEdges(context, pane, edges, sight);
+  paintEdges(context, pane, pieces);
   for (const box of shown) if (box.open) paintName(context, pane, box);
   for (const box of shown) if (!box.open) paintBox(context, pane, box);
 }
@@ -275,22 +278,25 @@ function paintKept(context, { at, film, inks }, box) {
   }
 }
 
-/** Boxes as blocks, for scales at which nothing can be read. */
+/** Boxes as blocks, for scales at which nothing can be read; those under one another once. */
 function paintSmall(context, pane, boxes) {
   const { inks, at, scale } = pane;
   const least = 0.8 / scale;
-  let style = "";
+  let [style, row, column] = ["", NaN, NaN];
   for (const box of boxes) {
     if (box.open) continue;
     const dim = dimmed(pane, box.item);
     const began = !box.about.born.length || box.about.born[0] <= at;
     const back = at >= pane.film.forward && box.about.back.length > 0 && box.about.back[0] <= at;
     const wanted = !began || dim ? inks.line : back ? inks.hue.orange : box.paint ? inks.hue[box.paint.hue] : inks.edge;
+    const [y, x] = [Math.round(box.y * scale * 2), Math.round(box.x * scale)];
+    if (y === row && x === column && wanted === style) continue;
+    [row, column] = [y, x];
     if (wanted !== style) context.fillStyle = style = wanted;
     context.fillRect(box.x, box.y, Math.max(box.width, least), Math.max(box.height, least));
   }
   for (const item of [pane.selected, pane.now]) {
-    const box = boxes.find((each) => each.item === item);
+    const box = pane.set.boxes[pane.set.boxOf.get(item)];
     if (!box) continue;
     context.strokeStyle = item === pane.now && at >= pane.film.forward ? inks.hue.orange : inks.focus;
     context.lineWidth = 3 / scale;
@@ -315,18 +321,16 @@ function paintBlocks(context, boxes, unit, inks) {
   }
 }
 
-function paintEdges(context, pane, edges, sight) {
-  const { at, inks, scale, film } = pane;
+function paintEdges(context, pane, pieces) {
+  const { at, inks, scale, film, litPieces } = pane;
   const backward = at >= film.forward;
   const kinds = { later: [], done: [], flowed: [], lit: [], dim: [] };
   const least = LEAST_EDGE / scale;
-  for (const edge of edges) {
-    if (edge.x0 > sight.x1 || edge.x1 < sight.x0 || edge.y0 > sight.y1 || edge.y1 < sight.y0) continue;
-    if (edge.y1 - edge.y0 < least && edge.x1 - edge.x0 < least) continue;
-    const lit = pane.litBoxes?.has(edge.source) && pane.litBoxes.has(edge.target);
-    const kind = lit ? "lit" : pane.litBoxes ? "dim" : edge.born > at ? "later"
-      : backward && edge.flows <= at ? "flowed" : "done";
-    kinds[kind].push(edge);
+  for (const piece of pieces) {
+    if (piece.height < least && piece.width < least) continue;
+    const kind = litPieces?.has(piece) ? "lit" : litPieces ? "dim" : piece.born > at ? "later"
+      : backward && piece.flows <= at ? "flowed" : "done";
+    kinds[kind].push(piece);
   }
   const thin = Math.min(1 / scale, 3 / Math.max(scale, 0.2));
   const strokes = [
@@ -338,19 +342,19 @@ function paintEdges(context, pane, edges, sight) {
     context.strokeStyle = context.fillStyle = ink;
     context.lineWidth = scale < 1 ? wide * thin : wide;
     context.beginPath();
-    for (const { points } of some) trace(context, points);
+    for (const piece of some) trace(context, piece);
     context.stroke();
     if (scale < READABLE) continue;
     context.beginPath();
-    for (const { points } of some) head(context, points, kind === "flowed");
+    for (const piece of some) head(context, piece, kind === "flowed");
     context.fill();
   }
 }
 
 /** The head of an arrow: at the target, or at the source where a gradient flows back. */
-function head(context, points, back) {
-  const [x, y] = back ? points[0] : points.at(-1);
-  const tall = back ? 6 : -6;
+function head(context, piece, back) {
+  if (back ? !piece.first : !piece.last) return;
+  const [x, y, tall] = back ? [piece.x0, piece.y0, 6] : [piece.x1, piece.y1, -6];
   context.moveTo(x, y);
   context.lineTo(x - 3.5, y + tall);
   context.lineTo(x + 3.5, y + tall);
@@ -408,7 +412,7 @@ function svgOf(pane, title) {
   const margin = 12;
   const [width, height] = [layout.width + 2 * margin, layout.height + 2 * margin];
   const { context, parts } = svgContext(document.createElement("canvas").getContext("2d"));
-  const whole = { ...pane, x: -margin, y: -margin, width, height, scale: 1, hover: -1 };
+  const whole = { ...pane, set: { ...pane.set, moving: false }, x: -margin, y: -margin, width, height, scale: 1, hover: -1 };
   for (const box of boxes) box.fitted = null;
   paintScene(context, whole);
   const box = `${-margin} ${-margin} ${short(width)} ${short(height)}`;

@@ -43,7 +43,7 @@ function sourcePane(films, { onpick, onkey }) {
   function stretchRows(stretch) {
     const margin = Math.min(...stretch.lines.filter((text) => text.trim()).map((text) => text.length - text.trimStart().length));
     const dedent = Number.isFinite(margin) ? margin : 0;
-    const head = stretch.file === shownFile ? "⋯" : spellFile(stretch.file);
+    const head = stretch.file === shownFile ? "" : spellFile(stretch.file);
     shownFile = stretch.file;
     const rows = stretch.lines.map((text, i) => {
       const key = `${stretch.file}\n${stretch.first + i}`;
@@ -275,15 +275,14 @@ function valueEntry(view, film, place, role) {
   const known = film.known.values[place] ?? {};
   const name = nameOfValue(film, value);
   const leaf = value.leaf && value.node >= 0;
-  const label = role === "out" ? "→" : "";
   const term = leaf
     ? h("button", { class: "lab-player-link", type: "button", title: "Light the path that reaches it", onclick: () => view.path(value.node) }, name)
     : role === "in" && value.op >= 0
       ? h("button", { class: "lab-player-link", type: "button", title: "Show where it was made", onclick: () => view.selectOp(value.op) }, name)
-      : h("span", {}, name);
+      : h("span", {}, role === "out" ? "result" : name);
   const plain = [value.dtype !== "float32" && value.dtype, value.device !== "cpu" && value.device].filter(Boolean);
   return [
-    h("dt", {}, label && h("span", { class: "lab-player-arrow", "aria-label": "result" }, label), term),
+    h("dt", {}, term),
     h("dd", {},
       h("code", {}, spellShape(value.shape)), plain.length > 0 && ` ${plain.join(" ")}`,
       known.version > 0 && ` version ${known.version}`,

@@ -5,6 +5,7 @@ const CHART_WIDTH = 1000;
 const CHART_HEIGHT = 34;
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8];
 const TRANSPORT_ICONS = {
+  in: "M8 3v10M3 8h10", out: "M3 8h10", all: "M3 6.5V3h3.5M9.5 3H13v3.5M13 9.5V13H9.5M6.5 13H3V9.5",
   start: "M4 3.5v9M12.5 3.5v9L6 8z", back: "M11 3.5v9L4.5 8z", play: "M4.5 3l8 5-8 5z",
   pause: "M5 3.5v9M11 3.5v9", on: "M5 3.5v9L11.5 8z", end: "M12 3.5v9M3.5 3.5v9L10 8z",
 };

@@ -168,7 +168,7 @@ def test_looks_right_to_axe(stage, trained, theme, zoom):
     assert view.overflow() == 0
     view.picture(f"player-{theme}-{zoom}")
     view.page.get_by_role("slider").fill(str(len(trained.ops) + 3))
-    view.page.get_by_label("More").click()
+    view.page.get_by_text("More", exact=True).click()
     view.axe(covered=True)
     view.picture(f"player-back-{theme}-{zoom}")
 
@@ -353,7 +353,7 @@ def test_a_long_run_asks_for_what_is_on_stage(stage, long):
 
 def test_the_other_view_is_the_autograd_graph(stage, trained):
     view = stage(Player(trained))
-    view.page.get_by_label("More").click()
+    view.page.get_by_text("More", exact=True).click()
     view.page.get_by_role("button", name="Show: autograd graph").click()
     assert {"ask": "scene", "with": {"view": "autograd"}} in view.sent
     view.page.get_by_role("searchbox").fill("ReluBackward0")
@@ -363,7 +363,7 @@ def test_the_other_view_is_the_autograd_graph(stage, trained):
 
 
 def downloaded(view, name):
-    view.page.get_by_label("More").click()
+    view.page.get_by_text("More", exact=True).click()
     with view.page.expect_download() as waiting:
         view.page.get_by_role("button", name=name).click()
     return waiting.value.path().read_text("utf-8")
