@@ -1,13 +1,13 @@
 """From the rows of a recording to the record: plain numbers and strings, nothing of torch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from pytorch_lab.graph.record import Call, Node, Op
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recorder import Recorder
-from pytorch_lab.graph.rows import NODE, NODES, OUTPUTS, SAVED_BYTES
+from pytorch_lab.graph.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
 
 _make = tuple.__new__  # half the time of calling the named tuple
 
@@ -50,8 +50,23 @@ def assemble(
         backward_order=tuple(grown.seen.order) if grown.seen else (),
         accumulated=tuple(sorted(grown.seen.accumulated.items())) if grown.seen else (),
         error=error,
+        notes=tuple(_notes(recorder, grown.nodes)),
         storage_bytes=tuple(tensors.storage_bytes),
     )
+
+
+def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
+    """What one should know of parts that are not seen as they are."""
+    kinds = {row[KIND] for row in recorder.rows.ops}
+    of_nodes = {node.kind for node in nodes}
+    if "checkpoint" in of_nodes:
+        yield "a reentrant checkpoint is one node; the graph of what ran in it is made in backward"
+    elif "checkpoint" in kinds:
+        yield "what ran in a checkpoint runs again in backward; that second run is not recorded"
+    if "compiled" in kinds | of_nodes:
+        yield "compiled code is one op and one node"
+    if "transform" in kinds:
+        yield "inside a transform of torch.func gradients have no nodes that could be shown"
 
 
 def _ops(

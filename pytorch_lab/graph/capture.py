@@ -114,17 +114,19 @@ class _Run:
 
     def forward(self) -> GraphRecord:
         """Call it."""
-        error = None
-        result = None
         self.recorder.end = sys._getframe()
         try:
-            with self.recorder:
+            with _uncompiled(self.notes), self.recorder:
                 result = self._drain(self.fn(*self.args, **self.kwargs))
         except Exception as caught:  # noqa: BLE001 - the record up to there is what is wanted
-            error = _spell(caught)
-        self.results = list({id(t): t for t in tensors_of(result)}.values())
-        self.root = _root_of(result, self.results)
-        record = assemble(self.recorder, function_name(self.fn), self.results, error)
+            return self._record(None, _spell(caught))  # its frames keep the graph alive until then
+        return self._record(result, None)
+
+    def _record(self, result: Any, error: str | None) -> GraphRecord:
+        with torch._C.DisableTorchFunction():  # classes of the reader's needn't hear of it
+            self.results = list({id(t): t for t in tensors_of(result)}.values())
+            self.root = _root_of(result, self.results)
+            record = assemble(self.recorder, function_name(self.fn), self.results, error)
         record.notes += tuple(self.notes)
         return record
 
@@ -145,6 +147,21 @@ class _Run:
             return
         summary = None if self.values == "none" else summarise
         record.walk_back(self.recorder.grown.live, self.results[self.root], None, summary)
+
+
+@contextmanager
+def _uncompiled(notes: list[str]) -> Iterator[None]:
+    """Compiled functions run as they are written, so that what they do can be seen.
+
+    The compiler would otherwise compile the recording, too, and fail. Without the compiler's module
+    nothing has been compiled yet.
+    """
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+    notes.append("compiled code, if there is any, ran uncompiled: op by op")
 
 
 def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:

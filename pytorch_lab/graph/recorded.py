@@ -75,6 +75,17 @@ class GraphRecord:
         ops, nodes = len(self.ops), len(self.nodes)
         return f"GraphRecord({self.function}: {ops} ops, {nodes} nodes)"
 
+    def __str__(self) -> str:
+        from pytorch_lab.graph.text import render
+
+        return render(self)
+
+    def to_svg(self, **options: Any) -> str:
+        """A static picture, also for viewers without a kernel; see `picture.to_svg`."""
+        from pytorch_lab.graph.picture import to_svg
+
+        return to_svg(self, **options)
+
     def source(self, file: str) -> list[str]:
         """The lines of a file that was met, also of a notebook's cell; empty if there is no text.
 
@@ -150,7 +161,7 @@ class GraphRecord:
     # the live graph
 
     def keep(self, results: Sequence[torch.Tensor], root: int | None, strongly: bool) -> None:
-        """Remember the results, so that one can go back from them; weakly, if not told otherwise."""
+        """Remember the results, to go back from them; weakly, if not told otherwise."""
         self._results = list(results) if strongly else [weakref.ref(one) for one in results]
         self._root = root
 

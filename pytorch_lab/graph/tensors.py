@@ -122,8 +122,8 @@ class Tensors:
             self.late.setdefault(op, []).append(known[3])
         return known
 
-    # What a custom Function or a transform gives is not seen by a function mode. It shows when it is
-    # used: by its node, or as the first unknown tensor after the transform.
+    # What a custom Function or a transform gives is not seen by a function mode. It shows when it
+    # is used: by its node, or as the first unknown tensor after the transform.
 
     def open_region(self, op: int, sequence: int | None) -> None:
         """A region begins; `sequence` is the number of its node, if it has one."""

@@ -1,4 +1,4 @@
-"""What is this torch function to a reader: an op, a way out of torch, or a question not worth a row?
+"""What is this torch function to a reader: an op, a way out of torch, or a mere question?
 
 A function mode sees everything: additions, but also `x.shape` and `len(x)`. A getter makes nothing
 and is left out; an exit makes no tensor either, but the graph ends there, so it stays.
