@@ -107,7 +107,7 @@ def scene_of(error: BaseException, record: GraphRecord | None = None) -> Scene:
         >>> scene.where, [root.shape for root in scene.roots]
         ('cell:2', [torch.Size([])])
     """
-    scene = Scene(str(error), record)
+    scene = Scene(_words(error), record)
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -122,6 +122,14 @@ def scene_of(error: BaseException, record: GraphRecord | None = None) -> Scene:
     if scene.site is not None:
         scene.where = scene.site.where
     return scene
+
+
+def _words(error: BaseException) -> str:
+    """What it says; a message of the reader's own may raise in saying it."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the reader's own __str__
+        return f"{type(error).__name__}, whose message could not be read"
 
 
 def scene_of_record(record: GraphRecord) -> Scene:
