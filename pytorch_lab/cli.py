@@ -158,14 +158,18 @@ def grade(
     timeout_cell: Annotated[
         int, typer.Option(min=1, metavar="S", help="Seconds a cell may take.")
     ] = 60,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Submissions run at a time.")
+    ] = 1,
 ) -> None:
     """Grade a folder of submissions, and write DIR/grades.csv."""
     from pytorch_lab import grading
     from pytorch_lab.grading.trouble import one_line
 
     rows = grading.grade(
-        folder, assignment, out, seed=seed, sandbox=sandbox, timeout_cell=timeout_cell
-    )
+        folder, assignment, out,
+        seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
+    )  # fmt: skip
     students = sorted({row.student for row in rows})
     width = max((len(one_line(student)) for student in students), default=0)
     for student in students:

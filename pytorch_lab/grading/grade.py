@@ -8,15 +8,12 @@ machine, is an error.
 
 import csv
 import io
-import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -26,34 +23,13 @@ from nbformat import NotebookNode
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
+from pytorch_lab.grading.nbval_run import Pytest
 from pytorch_lab.grading.notebooks import read, replace, why_not, write
 from pytorch_lab.grading.overlay import MIME, ROLE, Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
-from pytorch_lab.warm import provisioner
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 from pytorch_lab.warm.worker import Worker
-
-STATUSES = (
-    "passed",
-    "failed",
-    "raised",
-    "timed_out",
-    "kernel_died",
-    "not_attempted",
-    "missing",
-    "refused",
-    "unreadable",
-)
-
-# One thread each: two on a busy machine make a step up to 300 times slower.
-_ENV = {
-    "MPLBACKEND": "agg",
-    "MKL_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +44,6 @@ class Row:
     reason: str
 
 
-_KEYS = {"submission", "exercise", "status", "reason"}
 _TWO_VERDICTS = {
     "status": "refused",
     "reason": "the run gave two verdicts for this exercise, so some code wrote one of them",
@@ -94,6 +69,7 @@ def grade(
     seed: int = 0,
     sandbox: bool = True,
     timeout_cell: int = 60,
+    workers: int = 1,
 ) -> list[Row]:
     """Grade every notebook handed in, and write `grades.csv`.
 
@@ -105,6 +81,7 @@ def grade(
         sandbox: shut each student's kernel in, away from your files, network and other kernels;
             without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
+        workers: how many submissions are run at a time.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -120,6 +97,10 @@ def grade(
             f"expected a time limit above 0 seconds for a cell, got {timeout_cell}; "
             "give --timeout-cell a larger number."
         )
+    if workers <= 0:
+        raise UsageError(
+            f"expected at least one worker, got {workers}; give --workers the number of cores."
+        )
     if sandbox and (reason := why_no_sandbox()):
         raise LabError(reason)
     instructor = read(assignment)
@@ -131,9 +112,9 @@ def grade(
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pytorch-lab-grade-")))
         warm = stack.enter_context(Worker()).run if sandbox else None
-        pytest = _Pytest(timeout_cell, warm)
+        pytest = Pytest(timeout_cell, warm)
         reference = _reference(instructor, assignment, batch.exercises, work, seed, pytest)
-        _run_all(batch, reference, work, pytest)
+        _run_all(batch, reference, work, pytest, workers)
     rows = [row for submission in found for row in _rows(batch, submission.student)]
     replace(out / "grades.csv", _csv(rows))
     return rows
@@ -171,7 +152,7 @@ def _reference(
     graded: Sequence[Exercise],
     work: Path,
     seed: int,
-    pytest: "_Pytest",
+    pytest: Pytest,
 ) -> dict[str, list[Any]]:
     """What the hidden checks reveal of the solutions."""
     made = overlay(instructor, instructor, seed=seed)
@@ -198,8 +179,10 @@ def _reference(
     return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
 
 
-def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, pytest: "_Pytest") -> None:
-    """Run every notebook that could earn points, in one pytest process."""
+def _run_all(
+    batch: _Batch, reference: dict[str, list[Any]], work: Path, pytest: Pytest, workers: int
+) -> None:
+    """Run every notebook that could earn points, in so many pytest processes at a time."""
     students = [s for s, made in batch.overlays.items() if made.worth_running]
     if not students:
         return
@@ -213,9 +196,12 @@ def _run_all(batch: _Batch, reference: dict[str, list[Any]], work: Path, pytest:
                     nbformat.v4.new_output("display_data", {MIME: value})
                     for value in reference[known["exercise"]]
                 ]
-        write(work / "students" / f"{number:05}.ipynb", notebook)
-    records, batch.ended = pytest(work / "students")
-    batch.records = _verdicts(records, students)
+        write(work / f"students-{number % workers}" / f"{number:05}.ipynb", notebook)
+    folders = sorted(work.glob("students-*"))
+    with ThreadPoolExecutor(len(folders)) as pool:
+        done = list(pool.map(pytest, folders))
+    batch.records = _verdicts([record for records, _ in done for record in records], students)
+    batch.ended = "; ".join(filter(None, (ended for _, ended in done)))
     if batch.ended and not batch.records:
         raise LabError(f"expected pytest to run the notebooks, but {batch.ended}.")
 
@@ -231,66 +217,6 @@ def _verdicts(
             key = students[int(at)], str(record["exercise"])
             found[key] = record if key not in found else _TWO_VERDICTS
     return found
-
-
-@dataclass(frozen=True)
-class _Pytest:
-    """Runs the notebooks of a folder; nothing of the user's own pytest settings takes part."""
-
-    timeout_cell: int
-    warm: Path | None  # the folder of the warm worker; None without a sandbox
-
-    def __call__(self, folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
-        """A record for each exercise that was judged, and why the run ended early, or ""."""
-        results, config = folder / "results.jsonl", folder / "pytest.ini"
-        config.write_text("[pytest]\n", "utf-8")
-        results.touch()
-        command = [
-            *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
-            *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
-            *(
-                "-c",
-                str(config),
-                "--rootdir",
-                str(folder),
-                f"--nbval-cell-timeout={self.timeout_cell}",
-            ),
-            *("--lab-results", str(results), *options, str(folder)),
-        ]
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
-        if self.warm is not None:
-            command.append("--lab-sandbox")
-            env[provisioner.ATTACH] = str(self.warm)
-        done = subprocess.run(  # the command is ours
-            command,
-            cwd=folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        if done.returncode not in (0, 1):
-            told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
-            return _records(results), f"it ended with code {done.returncode}: {told}"
-        return _records(results), ""
-
-
-def _records(results: Path) -> list[dict[str, Any]]:
-    """The lines that are records; without a sandbox, students could write others."""
-    found = []
-    for line in results.read_text("utf-8", errors="replace").splitlines():
-        with suppress(ValueError, RecursionError):
-            record = json.loads(line)
-            if isinstance(record, dict) and _is_the_plugins(record):
-                found.append(record)
-    return found
-
-
-def _is_the_plugins(record: dict[str, Any]) -> bool:
-    """Whether the plugin could have written this."""
-    texts = all(isinstance(record.get(key), str) for key in _KEYS)
-    return texts and record["status"] in STATUSES
 
 
 def _rows(batch: _Batch, student: str) -> list[Row]:

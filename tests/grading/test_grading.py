@@ -15,7 +15,7 @@ import pytest
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading import Row, grade
-from pytorch_lab.grading.grade import STATUSES
+from pytorch_lab.grading.nbval_run import STATUSES
 from pytorch_lab.grading.notebooks import write
 from pytorch_lab.grading.release import student_version
 from tests.assignments import ANSWERS, cell_of, code, make_solution, make_submission

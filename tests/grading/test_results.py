@@ -2,7 +2,8 @@
 
 import json
 
-from pytorch_lab.grading.grade import _records, _verdicts
+from pytorch_lab.grading.grade import _verdicts
+from pytorch_lab.grading.nbval_run import records
 
 
 def record(submission, exercise, status):
@@ -13,11 +14,11 @@ def test_lines_that_are_no_record_are_passed_over(tmp_path):
     true = record("00000", "03.1", "passed")
     file = tmp_path / "results.jsonl"
     file.write_text("\n".join(["junk", "[1]", '{"exercise": "03.1"}', json.dumps(true)]), "utf-8")
-    assert _records(file) == [true]
+    assert records(file) == [true]
 
 
 def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
-    records = [
+    told = [
         record("00000", "03.1", "failed"),
         record("00000", "03.2", "passed"),
         record("00000", "03.1", "passed"),
@@ -25,7 +26,7 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
         record("7", "03.1", "passed"),
         record("x", "03.1", "passed"),
     ]
-    found = _verdicts(records, ["ada", "bob"])
+    found = _verdicts(told, ["ada", "bob"])
     assert {key: value["status"] for key, value in found.items()} == {
         ("ada", "03.1"): "refused",
         ("ada", "03.2"): "passed",
@@ -38,4 +39,4 @@ def test_a_record_of_other_types_or_an_unknown_status_is_none(tmp_path):
     odd = [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}]
     file = tmp_path / "results.jsonl"
     file.write_text("\n".join(json.dumps(record | change) for change in odd), "utf-8")
-    assert _records(file) == []
+    assert records(file) == []
