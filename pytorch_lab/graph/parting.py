@@ -62,18 +62,21 @@ class Side:
         trail = self.trail
         for step, before in zip(trail.steps, trail.ops_before, strict=True):
             done = self._ops(done, min(before, len(self.record.ops)))
-            self.keys.append(step.key)
-            self.ops.append(None)
-            self.steps.append(step)
+            if step.kind == "branch":  # the place is in common even where the way is not
+                self._entry(step.key[:3], None, None)
+            self._entry(step.key, None, step)
         self._ops(done, len(self.record.ops))
 
     def _ops(self, start: int, end: int) -> int:
         for place in range(start, end):
             op = self.record.ops[place]
-            self.keys.append((op.name, op.site, op.module))
-            self.ops.append(place)
-            self.steps.append(None)
+            self._entry((op.name, op.site, op.module), place, None)
         return max(start, end)
+
+    def _entry(self, key: Any, op: int | None, step: Step | None) -> None:
+        self.keys.append(key)
+        self.ops.append(op)
+        self.steps.append(step)
 
     def ops_in(self, start: int, end: int) -> tuple[int, ...]:
         """The ops among some entries."""
