@@ -59,8 +59,9 @@ class Folder:
             kid.form = self.form(kid)
         if len(kids) > 3:
             kids = self._repeats(self._loops(kids))
-            if len(kids) == 1 and kids[0].kind == "repeat" and len(kids[0].kids or []) <= FEW:
-                kids = kids[0].kids or []
+            only = kids[0].kids if len(kids) == 1 and kids[0].kind == "repeat" else None
+            if only and all(kid.kind != "range" for kid in only):
+                kids = only  # the frame itself is the series
         frame.kids = self.divide(kids, "range")
         frame.form = self.form(frame)
 
@@ -123,7 +124,7 @@ class Folder:
             parts = [kids[at + period * i : at + period * (i + 1)] for i in range(times)]
             title = ", ".join([kid.title for kid in parts[0][:3]]) + (", …" if period > 3 else "")
             each = [
-                part[0] if period == 1 else self._frame("step", f"{place + 1}", part)
+                part[0] if period == 1 else self._frame("step", f"#{place + 1}", part)
                 for place, part in enumerate(parts)
             ]
             found.append(self._series("repeat", f"{title} × {times}", each))

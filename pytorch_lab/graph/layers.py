@@ -11,7 +11,7 @@ from typing import Any
 
 SWEEPS = 8
 LANES_PER_ITEM, LANES_ANYWAY = 2, 3000  # more than that many, and the longest go round the outside
-SWAPPABLE = 400  # nodes up to which neighbours are tried the other way round
+SWAPPABLE = 400  # nodes up to which it may take more tries
 
 
 class Net:
@@ -192,17 +192,44 @@ def _longest(inside: Inside, starts: list[int]) -> int:
 
 
 def _order(inside: Inside) -> None:
-    """Sort each layer by the middle of its neighbours, down and up, and keep the best order."""
+    """Put each layer in an order with few crossings.
+
+    Where boxes and lanes could stand on either side of each other, what comes first decides: so if
+    crossings are left, lanes get a second try from the left, and then from both sides.
+    """
     rows: list[list[int]] = [[] for _ in range(inside.last + 1)]
     for node, level in enumerate(inside.rank):
         rows[level].append(node)
     inside.rows = rows
     if max(len(row) for row in rows) < 2:
         return
+    fewest = _sweep(inside, rows)
+    if not fewest or len(inside.rank) > SWAPPABLE:
+        return
+    n_items = inside.n_items
+    for start in range(2):
+        tried = [[*row] for row in rows]
+        for row in tried:
+            items = [node for node in row if node < n_items]
+            lanes = [node for node in row if node >= n_items]
+            left = lanes if start == 0 else lanes[::2]
+            row[:] = [*left, *items, *(node for node in lanes if node not in left)]
+        best = inside.rows
+        crossings = _sweep(inside, tried)
+        if crossings < fewest:
+            fewest = crossings
+        else:
+            inside.rows = best
+    if fewest:
+        _swap(inside)
+
+
+def _sweep(inside: Inside, rows: list[list[int]]) -> int:
+    """Sort each layer by the middle of its neighbours, down and up; keep the best and count it."""
     pos = [0.0] * len(inside.rank)
     for row in rows:
         _number(row, pos)
-    best, fewest = rows, -1
+    fewest = -1
     for sweep in range(SWEEPS):
         rows = [list(row) for row in rows]
         near, other = (inside.up, inside.down) if sweep % 2 == 0 else (inside.down, inside.up)
@@ -210,12 +237,10 @@ def _order(inside: Inside) -> None:
             _sort(row, near, other, inside.widths, pos)
         crossings = _count(inside, rows, pos)
         if fewest < 0 or crossings < fewest:
-            best, fewest = rows, crossings
+            inside.rows, fewest = rows, crossings
         if not crossings:
             break
-    inside.rows = best
-    if fewest and len(inside.rank) <= SWAPPABLE:
-        _swap(inside, pos)
+    return fewest
 
 
 def _number(row: list[int], pos: list[float]) -> None:
@@ -270,8 +295,9 @@ def _count(inside: Inside, rows: list[list[int]], pos: list[float]) -> int:
     return total
 
 
-def _swap(inside: Inside, pos: list[float]) -> None:
+def _swap(inside: Inside) -> None:
     """Exchange neighbours as long as that takes crossings away, at most a few rounds."""
+    pos = [0.0] * len(inside.rank)
     for row in inside.rows:
         _number(row, pos)
     for _ in range(4):

@@ -260,7 +260,7 @@ class _Writer:
         if first.form == last.form and first.title == last.title:
             return f"{first.title} × {count}", self._paths(first, last)
         if first.kind == last.kind == "step":
-            return f"{first.title} … {last.title.removeprefix('step ')}", ""
+            return f"{first.title} … {last.title.removeprefix('step ').removeprefix('#')}", ""
         return f"{first.title} … {last.title}", f"{count} items"
 
     def _paths(self, first: Bud, last: Bud) -> str:

@@ -317,24 +317,44 @@ function longest(inside, starts) {
   return inside.last + 1;
 }
 
+/** Put each layer in an order with few crossings; lanes get a second and a third try. */
 function setOrder(inside) {
-  let rows = Array.from({ length: inside.last + 1 }, () => []);
+  const { nItems } = inside;
+  const rows = Array.from({ length: inside.last + 1 }, () => []);
   inside.rank.forEach((level, node) => rows[level].push(node));
   inside.rows = rows;
   if (most(rows.map((row) => row.length), 0) < 2) return;
+  let fewest = sweepRows(inside, rows);
+  if (!fewest || inside.rank.length > SWAPPABLE) return;
+  for (let start = 0; start < 2; start += 1) {
+    const tried = rows.map((row) => {
+      const items = row.filter((node) => node < nItems);
+      const lanes = row.filter((node) => node >= nItems);
+      const left = lanes.filter((_, i) => start === 0 || i % 2 === 0);
+      return [...left, ...items, ...lanes.filter((node) => !left.includes(node))];
+    });
+    const best = inside.rows;
+    const crossings = sweepRows(inside, tried);
+    if (crossings < fewest) fewest = crossings;
+    else inside.rows = best;
+  }
+  if (fewest) swap(inside);
+}
+
+/** Sort each layer by the middle of its neighbours, down and up; keep the best and count it. */
+function sweepRows(inside, rows) {
   const pos = new Array(inside.rank.length).fill(0);
   for (const row of rows) number(row, pos);
-  let best = rows, fewest = -1;
+  let fewest = -1;
   for (let sweep = 0; sweep < SWEEPS; sweep += 1) {
     rows = rows.map((row) => [...row]);
     if (sweep % 2 === 0) for (const row of rows) sortRow(row, inside.up, inside.down, inside, pos);
     else for (const row of [...rows].reverse()) sortRow(row, inside.down, inside.up, inside, pos);
     const crossings = countCrossings(inside, rows, pos);
-    if (fewest < 0 || crossings < fewest) [best, fewest] = [rows, crossings];
+    if (fewest < 0 || crossings < fewest) [inside.rows, fewest] = [rows, crossings];
     if (!crossings) break;
   }
-  inside.rows = best;
-  if (fewest && inside.rank.length <= SWAPPABLE) swap(inside, pos);
+  return fewest;
 }
 
 function number(row, pos) {
@@ -389,7 +409,8 @@ function after(sorted, value) {
 }
 
 /** Exchange neighbours as long as that takes crossings away, at most a few rounds. */
-function swap(inside, pos) {
+function swap(inside) {
+  const pos = new Array(inside.rank.length).fill(0);
   const gain = (left, right) => {
     let sum = 0;
     for (const [a, at] of left) {
