@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 import pytest
@@ -963,7 +963,7 @@ def test_one_recording_inside_another() -> None:
 
 
 class Shouting(torch.Tensor):
-    heard: list[str] = []
+    heard: ClassVar[list[str]] = []
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

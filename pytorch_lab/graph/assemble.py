@@ -44,7 +44,7 @@ def assemble(
         calls=calls,
         outputs=outputs,
         roots=tuple(
-            dict.fromkeys(node_of[place] for place in outputs if node_of[place] is not None)
+            dict.fromkeys(root for place in outputs if (root := node_of[place]) is not None)
         ),
         modules=tuple(dict.fromkeys(call.path for call in calls)),
         backward_order=tuple(grown.seen.order) if grown.seen else (),

@@ -4,14 +4,15 @@
     graph.record(loss_of, batch, backward=True)     and backward: order, gradients, what was freed
 
 Seen through a function mode (every torch function of this thread), two hooks that torch has for all
-modules, and the frames of Python. All three are gone when `record` returns or raises, and nothing of
-torch is kept, unless it is asked for.
+modules, and the frames of Python. All three are gone when `record` returns or raises, and nothing
+of torch is kept, unless it is asked for.
 """
 
 import gc
 import itertools
 import sys
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -52,8 +53,8 @@ def record(
         >>> rec.values[rec.ops[0].inputs[1]].name
         '0.weight'
         >>> rec = record(lambda x: net(x).sum(), torch.ones(2, 4), backward=True)
-        >>> [rec.nodes[i].name for i in rec.backward_order]
-        ['SumBackward0', 'ReluBackward0', 'AddmmBackward0', 'AccumulateGrad', 'TBackward0', 'AccumulateGrad']
+        >>> [rec.nodes[i].name for i in rec.backward_order][:4]
+        ['SumBackward0', 'ReluBackward0', 'AddmmBackward0', 'AccumulateGrad']
 
     Args:
         fn: an `nn.Module` or any callable. It runs as it is: in its own modes, changing what it
@@ -159,7 +160,8 @@ def _uncompiled(notes: list[str]) -> Iterator[None]:
     if "torch._dynamo" not in sys.modules:
         yield
         return
-    with torch.compiler.set_stance("force_eager"):
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
         yield
     notes.append("compiled code, if there is any, ran uncompiled: op by op")
 

@@ -125,7 +125,7 @@ class _Reader:
         at = bisect_right(self._before, sequence) - 1
         return self._made_by[at] if at >= 0 and sequence < self._after[at] else None
 
-    def received(self) -> dict[int | None, Look]:
+    def received(self) -> dict[int, Look]:
         """What the gradient of each node looks like: as the result that the node belongs to."""
         return {
             origin: row[2]

@@ -72,19 +72,15 @@ class GraphRecord:
     _root: int | None = field(default=None, init=False)  # which of them backward starts from
 
     def __repr__(self) -> str:
-        ops, nodes = len(self.ops), len(self.nodes)
-        return f"GraphRecord({self.function}: {ops} ops, {nodes} nodes)"
+        from pytorch_lab.graph.text import count
+
+        sizes = f"{count(len(self.ops), 'op')}, {count(len(self.nodes), 'node')}"
+        return f"GraphRecord({self.function}: {sizes})"
 
     def __str__(self) -> str:
         from pytorch_lab.graph.text import render
 
         return render(self)
-
-    def to_svg(self, **options: Any) -> str:
-        """A static picture, also for viewers without a kernel; see `picture.to_svg`."""
-        from pytorch_lab.graph.picture import to_svg
-
-        return to_svg(self, **options)
 
     def source(self, file: str) -> list[str]:
         """The lines of a file that was met, also of a notebook's cell; empty if there is no text.
@@ -215,8 +211,9 @@ class GraphRecord:
         return Stepper(root, gradient, live=live, nodes=self.nodes[: len(live)])
 
     def _alive(self) -> list[torch.Tensor]:
-        results = [one() if isinstance(one, weakref.ref) else one for one in self._results]
-        if self._root is None or any(one is None for one in results):
+        found = [one() if isinstance(one, weakref.ref) else one for one in self._results]
+        results = [one for one in found if one is not None]
+        if self._root is None or len(results) < len(found):
             raise UsageError(_NO_GRAPH.format(self.function))
         return results
 

@@ -24,13 +24,14 @@ from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.traits import Trait, trait_of
 
-_sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_C: Any = torch._C  # whose parts the type checker does not know
+_sequence: Callable[[], int] = _C._autograd._get_sequence_nr
 _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _is_autocast = torch._C._is_any_autocast_enabled
 _clock = time.perf_counter_ns
-_peek = torch._C._functorch.peek_interpreter_stack
-_top_hooks = torch._C._autograd._top_saved_tensors_default_hooks
+_peek = _C._functorch.peek_interpreter_stack
+_top_hooks = _C._autograd._top_saved_tensors_default_hooks
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
 # count of nodes, the time

@@ -53,7 +53,7 @@ class Entered(NamedTuple):
 
     path: str
     type: str
-    count: int
+    times: int  # how often this module was called before
     parent: int | None
     first_op: int
     training: bool

@@ -116,7 +116,7 @@ def decode(code: types.CodeType, offset: int) -> Site:
 
 
 def _positions(code: types.CodeType) -> Iterator[tuple[int | None, ...]]:
-    return code.co_positions()
+    return iter(code.co_positions())
 
 
 def _characters(file: str, line: int, count: int) -> int:

@@ -144,7 +144,7 @@ class Tensors:
             return None
         op = self._makers.get(sequence)
         if op is None:
-            name = node.name().removesuffix("Backward")
+            name = type(node).__name__.removesuffix("Backward")
             kind = "compiled" if name == "CompiledFunction" else "function"
             op = self._makers[sequence] = self._ops.function(name, kind, sequence)
         return op
@@ -235,7 +235,7 @@ class Tensors:
         if origin is None and not leaf:
             node = tensor.grad_fn
             leaf = node is None
-            origin = -1 - id(tensor) if leaf else node._sequence_nr()
+            origin = -1 - id(tensor) if node is None else node._sequence_nr()
         key: Any = None
         try:
             key = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)

@@ -5,7 +5,7 @@ and the bytes that it keeps for backward. Where a loop or equal blocks repeat th
 stand there once, with `×12` above them. A mark says what is special:
 
     !  writes in place          ~  a view: shares memory with what it read
-    ×  no graph from here on    ▸  runs inside the op above
+    ×  no graph from here on    ✗  it raised    ▸  runs inside the op above
 """
 
 import re
@@ -39,13 +39,11 @@ def render(record: GraphRecord) -> str:
         >>> print(render(record(lambda: (x * 2).relu())).splitlines()[0])
         <lambda>: 2 ops, 3 nodes
     """
-    head = (
-        f"{record.function}: {_count(len(record.ops), 'op')}, {_count(len(record.nodes), 'node')}"
-    )
-    lines = [head]
+    sizes = f": {count(len(record.ops), 'op')}, {count(len(record.nodes), 'node')}"
+    lines = [_clip(record.function, WIDTH - len(sizes)) + sizes]
     if record.ops:
         lines += [_columns("#", "op", "result", "reads", "line", "keeps"), "─" * WIDTH]
-        lines += _shorten([text for text in _folded(list(_lines(record)))])
+        lines += _shorten(list(_folded(list(_lines(record)))))
         lines.append("─" * WIDTH)
     lines += _totals(record)
     return "\n".join(line.rstrip() for line in lines)
@@ -59,7 +57,7 @@ def _lines(record: GraphRecord) -> Iterator[_Line]:
             path = op.module or record.function
             yield _Line(("call", _pattern(path), call.type), _clip(f"{path}: {call.type}", WIDTH))
         elif op.module != module and module:
-            yield _Line(("out",), f"{record.function}")
+            yield _Line(("out",), _clip(record.function, WIDTH))
         module = op.module
         yield _op_line(record, op)
 
@@ -86,6 +84,8 @@ def _depth(record: GraphRecord, op: Op) -> int:
 def _mark(op: Op, results: Sequence[Value]) -> str:
     if op.kind in ("detach", "exit") or op.grad_mode != "grad":
         return " ×"
+    if op.kind == "op" and not results:
+        return " ✗"
     if op.in_place:
         return " !"
     return " ~" if any(value.view_of is not None for value in results) else ""
@@ -129,7 +129,7 @@ def _folded(lines: Sequence[_Line]) -> Iterator[str]:
     while here < len(lines):
         period, times = _repeats(keys, here)
         if times >= LEAST_TIMES:
-            body = _count(period, "line")
+            body = count(period, "line")
             yield (
                 f"     ×{times}: the next {body}" if period > 1 else f"     ×{times}: the next line"
             )
@@ -160,7 +160,7 @@ def _shorten(lines: list[str]) -> list[str]:
         return lines
     tail = MOST_LINES // 4
     head = MOST_LINES - tail - 1
-    left = _count(len(lines) - head - tail, "line")
+    left = count(len(lines) - head - tail, "line")
     return [*lines[:head], f"     … {left} left out …", *lines[-tail:]]
 
 
@@ -168,15 +168,15 @@ def _totals(record: GraphRecord) -> Iterator[str]:
     leaves = [node.parameter or "unnamed" for node in record.nodes if node.kind == "accumulate"]
     kept = sum(op.saved_bytes for op in record.ops)
     if record.nodes:
-        yield from _wrap("Graph", f"{_count(len(record.nodes), 'node')}, {spell_bytes(kept)} kept")
+        yield from _wrap("Graph", f"{count(len(record.nodes), 'node')}, {spell_bytes(kept)} kept")
         yield from _wrap("Leaves", ", ".join(_several(leaves, 8)) or "none")
     else:
         yield from _wrap("Graph", "none")
     if record.backward_order:
         added = [how for _, how in record.accumulated].count("added")
-        text = f"{_count(len(record.backward_order), 'node')} ran"
+        text = f"{count(len(record.backward_order), 'node')} ran"
         if record.accumulated:
-            text += f", {_count(len(record.accumulated), 'gradient')} accumulated"
+            text += f", {count(len(record.accumulated), 'gradient')} accumulated"
             text += f", {added} of them added to what was there" if added else ""
         yield from _wrap("Backward", text)
     for note in record.notes:
@@ -196,5 +196,6 @@ def _wrap(head: str, text: str) -> list[str]:
     ) or [head]
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """`1 node`, `2,000 nodes`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

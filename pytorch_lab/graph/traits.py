@@ -126,8 +126,8 @@ def trait_of(func: Any) -> Trait:
 
     Example:
         >>> import torch
-        >>> trait_of(torch.Tensor.__rsub__)
-        Trait(name='rsub', kind='op', may_write=False)
+        >>> trait_of(torch.Tensor.relu_), trait_of(torch.Tensor.item).kind
+        (Trait(name='relu_', kind='op', may_write=True), 'exit')
         >>> trait_of(torch.Tensor.shape.__get__).kind, trait_of(torch.Tensor.data.__get__).kind
         ('', 'detach')
     """
