@@ -193,6 +193,15 @@ def sparse_and_dense():
     return few.square().sum() + (table * 2).exp().sum(), [table]
 
 
+def sparse_then_dense():
+    """Backward brings two sparse gradients before the dense one."""
+    table = leaf(7, 3)
+    whole = (table * 2).exp().sum()
+    few = embedding(torch.tensor([1, 2, 1]), table, sparse=True)
+    more = embedding(torch.tensor([2, 5]), table, sparse=True)
+    return whole + few.square().sum() + more.exp().sum(), [table]
+
+
 def many_outputs():
     x = leaf(4, 5)
     best, _ = x.max(1)
@@ -254,6 +263,7 @@ CASES: dict[str, Case] = {
         checkpointed_reentrant,
         sparse_embedding,
         sparse_and_dense,
+        sparse_then_dense,
         many_outputs,
         casts,
         broadcasts,

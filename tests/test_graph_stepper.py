@@ -285,7 +285,12 @@ def test_who_stops_in_the_middle_leaves_no_thread_and_no_hook(end: str) -> None:
     thread.join(timeout=60)
     assert not thread.is_alive()
     assert all(one.grad is None for one in leaves)
-    loss.backward()  # no hook of ours stops it
+    for node in walk([loss]).nodes:
+        probe = node.register_prehook(print)
+        assert len(probe.hooks_dict_ref()) == 1  # itself
+        probe.remove()
+    del node
+    loss.backward()
     assert bits(leaves) == wanted("mlp")
     del loss, thread
     gc.collect()

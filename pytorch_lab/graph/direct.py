@@ -117,10 +117,11 @@ class Direct:
             gradient = results[at]
             if gradient is not None:
                 record = records[there]
+                shape = record.shapes[0]
                 if len(record.shapes) > 1:
                     self._hand_one(there, self._live.next_inputs[place][at], gradient)
                 else:
-                    if gradient.shape != record.shapes[0] or spell(gradient.dtype) != record.dtype:
+                    if gradient.shape != shape or spell(gradient.dtype) != record.dtype:
                         gradient = fitted(gradient, self._live.nodes[there]._input_metadata[0])
                     if there not in single:
                         single[there] = gradient
