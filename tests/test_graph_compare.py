@@ -291,6 +291,63 @@ def test_ops_and_nodes_add_up() -> None:
     assert {diff.a.ops[i].name for i in diff.only_a} == {"div", "max", "gt", "bool"}
 
 
+flags = st.lists(st.booleans(), max_size=6)
+
+
+@given(a=flags, b=flags)
+def test_each_turn_is_held_to_the_same_turn_of_the_other_run(a: list[bool], b: list[bool]) -> None:
+    """The oracle pairs the turns by their number and counts what only one of them does."""
+
+    def f(x: torch.Tensor, turns: list[bool]) -> torch.Tensor:
+        for more in turns:
+            if more:
+                x = x.sin()
+            x = x * 2
+        return x + 1
+
+    diff = compare(f, (POSITIVE, a), (POSITIVE, b))
+    pairs = list(itertools.zip_longest(a, b))
+    only_a = sum(1 if two is None else one > two for one, two in pairs if one is not None)
+    only_a += sum(one for one, two in pairs if one is not None and two is None)
+    only_b = sum(1 if one is None else two > one for one, two in pairs if two is not None)
+    only_b += sum(two for one, two in pairs if two is not None and one is None)
+    assert (len(diff.only_a), len(diff.only_b)) == (only_a, only_b)
+    lines = [branch.site.line - f.__code__.co_firstlineno for branch in diff.branches]
+    different = sum(one != two for one, two in zip(a, b, strict=False))
+    assert sorted(lines) == [1] * (len(a) != len(b)) + [2] * different
+
+
+def test_what_comes_after_a_loop_that_broke_off_is_in_common() -> None:
+    def f(x: torch.Tensor, stop: int) -> torch.Tensor:
+        for outer in range(2):
+            for inner in range(5):
+                x = x * 2
+                if inner == stop + outer:
+                    break
+            x = x.sin()
+        return x.cos()
+
+    diff = compare(f, (POSITIVE, 1), (POSITIVE, 3))
+    assert not diff.only_a
+    assert [diff.b.ops[i].name for i in diff.only_b] == ["mul"] * 4  # 4 and 5 turns, not 2 and 3
+    assert {branch.condition for branch in diff.branches} == {"inner == stop + outer"}
+
+
+def test_a_generator_goes_on_in_its_own_turn() -> None:
+    def steps(x: torch.Tensor, count: int) -> Iterator[torch.Tensor]:
+        for turn in range(count):
+            if turn != 1:
+                x = x.sin()
+            yield x
+
+    def f(x: torch.Tensor, count: int) -> torch.Tensor:
+        return sum(step * 2 for step in steps(x, count))  # pyright: ignore[reportReturnType]
+
+    diff = compare(f, (POSITIVE, 2), (POSITIVE, 4))
+    assert [diff.b.ops[i].name for i in diff.only_b] == ["sin", "mul", "add"] * 2
+    assert not diff.only_a
+
+
 def test_nodes_of_the_same_ops_are_common() -> None:
     diff = compare(plain_if, POSITIVE, NEGATIVE)
     common = [diff.a.nodes[i].name for i, _ in diff.nodes]

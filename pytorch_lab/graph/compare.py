@@ -22,7 +22,7 @@ from pytorch_lab.graph.capture import record
 from pytorch_lab.graph.compare_text import diff_text
 from pytorch_lab.graph.parting import Branch, Side, parting
 from pytorch_lab.graph.recorded import GraphRecord
-from pytorch_lab.graph.trail import Trail
+from pytorch_lab.graph.trail import Trail, Turns
 
 __all__ = ["Branch", "GraphDiff", "compare"]
 
@@ -113,21 +113,22 @@ def compare(fn: Callable[..., Any], *inputs: Any) -> GraphDiff:
             f"compare expected two inputs after the function, got {len(inputs)}; several arguments "
             "of one run go into a tuple: compare(fn, (x, h), (y, h))"
         )
+    numbers: Turns = {}
     seeds = torch.random.get_rng_state(), random.getstate()
-    first = _run(fn, inputs[0])
+    first = _run(fn, inputs[0], numbers)
     after = torch.random.get_rng_state(), random.getstate()
     torch.random.set_rng_state(seeds[0])
     random.setstate(seeds[1])
     try:
-        second = _run(fn, inputs[1])
+        second = _run(fn, inputs[1], numbers)
     finally:
         torch.random.set_rng_state(after[0])
         random.setstate(after[1])
     return _difference(first, second)
 
 
-def _run(fn: Callable[..., Any], arguments: Any) -> Side:
-    trail = Trail()
+def _run(fn: Callable[..., Any], arguments: Any, numbers: Turns) -> Side:
+    trail = Trail(numbers)
     with trail.following():
         made = record(fn, *(arguments if isinstance(arguments, tuple) else (arguments,)))
     side = Side(made, trail)

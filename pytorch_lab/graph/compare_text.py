@@ -2,6 +2,7 @@
 
 import linecache
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,15 +16,19 @@ _CELL = 38  # of one run, side by side
 _CONTEXT = 1  # ops in common that are shown before and after a difference
 _MOST_ROWS = 12  # of one difference
 _MOST_BRANCHES = 5
+_MOST_LINES = 40  # of all differences together
 
 
 def diff_text(diff: "GraphDiff") -> str:
     """The text of `str(diff)`."""
     lines = [_counts(diff)]
-    for place, branch in enumerate(diff.branches[:_MOST_BRANCHES]):
-        lines += ["", *_branch("They part" if place == 0 else "and again", branch)]
-    if len(diff.branches) > _MOST_BRANCHES:
-        lines += ["", f"and at {len(diff.branches) - _MOST_BRANCHES} more places"]
+    there = Counter(branch.site for branch in diff.branches)
+    first = list({branch.site: branch for branch in reversed(diff.branches)}.values())[::-1]
+    for place, branch in enumerate(first[:_MOST_BRANCHES]):
+        again = there[branch.site] - 1
+        lines += ["", *_branch("They part" if place == 0 else "and", branch, again)]
+    if len(first) > _MOST_BRANCHES:
+        lines += ["", f"and at {len(first) - _MOST_BRANCHES} more lines"]
     quiet = list(dict.fromkeys((b.kind, b.site.where) for b in diff.quiet))
     if quiet:
         places = ", ".join(f"{kind} at {where}" for kind, where in quiet[:_MOST_BRANCHES])
@@ -54,10 +59,11 @@ def _counts(diff: "GraphDiff") -> str:
     return f"{head}\n{nodes}"
 
 
-def _branch(opening: str, branch: "Branch") -> Iterator[str]:
+def _branch(opening: str, branch: "Branch", again: int) -> Iterator[str]:
     name = f"`{branch.kind}`" if branch.kind in _KEYWORDS else _WORDS.get(branch.kind, branch.kind)
     where = branch.site.where or "an unknown line"
-    yield from textwrap.wrap(f"{opening} at {where}, {name}: {branch.says}.", WIDTH)
+    more = f" There they part {again} more time{'s' * (again > 1)}." if again else ""
+    yield from textwrap.wrap(f"{opening} at {where}, {name}: {branch.says}.{more}", WIDTH)
     yield from _source(branch.site)
 
 
@@ -93,13 +99,7 @@ def _table(diff: "GraphDiff") -> Iterator[str]:
     """The ops of both runs, what they share folded."""
     yield f"{'A':{_CELL}}    B"
     rows = list(_rows(diff))
-    differs = [place for place, (one, two) in enumerate(rows) if one is None or two is None]
-    shown: set[int] = set()
-    count = 0
-    for number, place in enumerate(differs):
-        count = count + 1 if number and place == differs[number - 1] + 1 else 1
-        if count <= _MOST_ROWS:
-            shown.update(range(max(place - _CONTEXT, 0), min(place + _CONTEXT + 1, len(rows))))
+    shown = _shown(rows)
     hidden = 0
     for place, (one, two) in enumerate(rows):
         if place not in shown:
@@ -112,6 +112,23 @@ def _table(diff: "GraphDiff") -> Iterator[str]:
         yield f"{_cell(one):{_CELL}} {mark}  {_cell(two)}".rstrip()
     if hidden:
         yield f"  ... {hidden} more"
+
+
+def _shown(rows: list[tuple[Op | None, Op | None]]) -> set[int]:
+    """The first rows of each difference, with a row before and after, up to a limit."""
+    shown: set[int] = set()
+    count = 0
+    for place, (one, two) in enumerate(rows):
+        if one is not None and two is not None:
+            count = 0
+            continue
+        count += 1
+        if count <= _MOST_ROWS:
+            around = range(max(place - _CONTEXT, 0), min(place + _CONTEXT + 1, len(rows)))
+            if len(shown.union(around)) > _MOST_LINES:
+                break
+            shown.update(around)
+    return shown
 
 
 def _rows(diff: "GraphDiff") -> Iterator[tuple[Op | None, Op | None]]:

@@ -1,5 +1,6 @@
 """At which instruction did two runs part, and what did each do there?"""
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,19 +59,27 @@ class Side:
 
     def lay_out(self) -> None:
         """Put the ops between the steps."""
+        turns = self._turns_of_ops()
         done = 0
-        trail = self.trail
-        for step, before in zip(trail.steps, trail.ops_before, strict=True):
-            done = self._ops(done, min(before, len(self.record.ops)))
+        for step, before in zip(self.trail.steps, self.trail.ops_before, strict=True):
+            done = self._ops(done, min(before, len(self.record.ops)), turns)
             if step.kind == "branch":  # the place is in common even where the way is not
-                self._entry(step.key[:3], None, None)
+                self._entry(("at", id(step.code), step.offset, step.turns), None, None)
             self._entry(step.key, None, step)
-        self._ops(done, len(self.record.ops))
+        self._ops(done, len(self.record.ops), turns)
 
-    def _ops(self, start: int, end: int) -> int:
+    def _turns_of_ops(self) -> list[int]:
+        """For each op the turns in which it ran."""
+        changes = [*self.trail.turns, (len(self.record.ops), 0)]
+        turns: list[int] = []
+        for (_, number), (end, _) in itertools.pairwise(changes):
+            turns += [number] * (end - len(turns))
+        return turns
+
+    def _ops(self, start: int, end: int, turns: list[int]) -> int:
         for place in range(start, end):
             op = self.record.ops[place]
-            self._entry((op.name, op.site, op.module), place, None)
+            self._entry((op.name, op.site, op.module, turns[place]), place, None)
         return max(start, end)
 
     def _entry(self, key: Any, op: int | None, step: Step | None) -> None:
