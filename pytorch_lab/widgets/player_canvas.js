@@ -447,6 +447,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
       return;
     }
     event.preventDefault();
+    placeCursor(); // at once: a screen reader speaks before the next frame
     draw();
   });
 

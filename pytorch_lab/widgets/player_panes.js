@@ -160,11 +160,11 @@ function keepInSight(list, row) {
 // --- the details ----------------------------------------------------------------------------------
 
 /** "min … max · mean · zeros", and in words what is wrong with the values. */
-function figures(stats) {
+function figures(stats, one = false) {
   if (!stats) return null;
   const [low, high, mean, norm, zeros, nan, inf] = stats;
   const text = low === high
-    ? `all ${spellNumber(low)}`
+    ? `${one ? "" : "all "}${spellNumber(low)}`
     : `${spellNumber(low)} … ${spellNumber(high)} · mean ${spellNumber(mean)} · norm ${spellNumber(norm)}`;
   return [
     text, zeros >= 0.005 && zeros < 1 && ` · ${Math.round(zeros * 100)} % zeros`,
@@ -287,8 +287,8 @@ function valueEntry(view, film, place, role) {
       h("code", {}, spellShape(value.shape)), plain.length > 0 && ` ${plain.join(" ")}`,
       known.version > 0 && ` version ${known.version}`,
       known.view !== undefined && h("span", { class: "lab-quiet" }, ` view of ${nameOfValue(film, film.values[known.view])}`),
-      known.stats && h("div", { class: "lab-player-figures" }, figures(known.stats)),
-      known.numbers && heatMap(known.numbers, value.shape, `values of ${name}`)),
+      known.stats && h("div", { class: "lab-player-figures" }, figures(known.stats, value.shape.length === 0)),
+      known.numbers?.length > 1 && heatMap(known.numbers, value.shape, `values of ${name}`)),
   ];
 }
 

@@ -1,6 +1,7 @@
 """The player in a page: played, stepped, searched, folded, and operated by keyboard."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -290,40 +291,44 @@ def cursor(view):
     return view.page.locator(".lab-player-cursor")
 
 
+def walk_to(view, start):
+    """Press the down arrow until the box whose description begins like this has the focus."""
+    cursor(view).focus()
+    seen = []
+    for _ in range(40):
+        view.page.keyboard.press("ArrowDown")
+        seen.append(cursor(view).get_attribute("aria-label"))
+        if seen[-1].startswith(start):
+            return seen
+    raise AssertionError(f"no box is called {start}: {seen}")
+
+
 def test_the_keyboard_goes_from_box_to_box_and_folds(stage, trained):
     view = stage(Player(trained))
-    cursor(view).focus()
     press = view.page.keyboard.press
-    seen = []
-    for _ in range(30):
-        press("ArrowDown")
-        label = cursor(view).get_attribute("aria-label")
-        if seen and label == seen[-1]:
-            break
-        seen.append(label)
-    assert any(label.startswith("Linear fc1") for label in seen)
-    while not cursor(view).get_attribute("aria-label").startswith("Net"):
-        press("ArrowUp")
+    walk_to(view, "Net net")
     expect(cursor(view)).to_have_attribute("aria-expanded", "true")
-    press("Enter")
-    expect(cursor(view)).to_have_attribute("aria-expanded", "false")
     expect(heading(view)).to_have_text("Net")
     press("Enter")
+    expect(cursor(view)).to_have_attribute("aria-expanded", "false")
+    press("ArrowDown")
+    expect(cursor(view)).to_have_attribute("aria-label", re.compile("^cross_entropy"))
+    press("ArrowUp")
+    press("Enter")
     expect(cursor(view)).to_have_attribute("aria-expanded", "true")
+    press("ArrowDown")
+    expect(cursor(view)).to_have_attribute("aria-label", re.compile("^Linear fc1"))
     press("Escape")
     expect(view.page.get_by_label("Back to the step that runs")).to_have_count(0)
 
 
 def test_folding_keeps_the_place(stage, long):
     view = stage(Player(long))
-    cursor(view).focus()
-    for _ in range(3):
-        view.page.keyboard.press("ArrowDown")
-    while cursor(view).get_attribute("aria-expanded") is None:
-        view.page.keyboard.press("ArrowDown")
+    walk_to(view, "step 0")
     before = cursor(view).bounding_box()
     view.page.keyboard.press("Enter")
     after = cursor(view).bounding_box()
+    assert before["height"] != after["height"]
     assert abs(before["y"] - after["y"]) < 2
     middle = (before["x"] + before["width"] / 2) - (after["x"] + after["width"] / 2)
     assert abs(middle) < 2
