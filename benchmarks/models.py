@@ -166,7 +166,7 @@ def braid() -> Built:
 
 
 MODELS = {
-    "MLP": Model(mlp, 101, "64-128-128-10, batch 32"),
+    "MLP": Model(mlp, 41, "64-128-128-10, batch 32"),
     "ResNet-50": Model(resnet50, 7, "1 × 3 × 224 × 224"),
     "GPT-2": Model(gpt2, 7, "small, 64 tokens"),
     "RNN": Model(rnn, 9, "500 steps, data-dependent if"),
