@@ -1,7 +1,9 @@
 """Torch's real errors, explained: from the exception alone, from a function, and from a record."""
 
+import gc
 import re
 import warnings
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +11,7 @@ import torch
 from torch import nn
 
 from pytorch_lab.errors import ModelError, UsageError
-from pytorch_lab.graph import Explanation, record, why_error
+from pytorch_lab.graph import Explanation, record, why_error, why_gradient, why_none
 from pytorch_lab.graph.conflicts import conflicts
 from pytorch_lab.graph.error_words import WORDS
 from pytorch_lab.graph.why_in_place import Change, change_in
@@ -30,6 +32,10 @@ def caught(program: Callable[[], object]) -> Exception:
     finally:
         torch.set_warn_always(always)
     raise AssertionError("the program was expected to raise")
+
+
+def why_gradient_of_leaf(fn: Callable[[], object]) -> Explanation:
+    return why_gradient(leaf(), fn)
 
 
 # ---- the real errors -----------------------------------------------------------------------------
@@ -375,6 +381,26 @@ def test_a_record_without_its_exception_still_knows_the_error() -> None:
     answer = why_error(rec)
     assert answer.cause == "non_scalar"
     assert answer.where.startswith("test_graph_why_error.py:")
+
+
+@pytest.mark.parametrize("ask", [why_error, lambda fn: why_none(leaf(), fn), why_gradient_of_leaf])
+def test_nothing_is_kept_alive_without_the_collectors_help(
+    ask: Callable[[Callable[[], object]], Explanation],
+) -> None:
+    gone: list[weakref.ref[torch.Tensor]] = []
+
+    def step() -> None:
+        hidden = torch.tanh(leaf())
+        gone.append(weakref.ref(hidden))
+        hidden.add_(1)
+        hidden.sum().backward()
+
+    gc.disable()
+    try:
+        ask(step)
+        assert [ref() for ref in gone] == [None]
+    finally:
+        gc.enable()
 
 
 def test_an_interrupt_goes_through() -> None:

@@ -165,11 +165,12 @@ def _go_back(
 
 
 def _story(seen: Observed, name: str, end: tuple[int | None, Stats | None]) -> Story:
-    record = seen.record
+    record, error = seen.record, seen.error
+    seen.forget()
     if not seen.places:
-        raise seen.error or RuntimeError("the function was not called")
+        raise error or RuntimeError("the function was not called")
     own = record.values[seen.places[0]].name
-    story = Story(record, seen.places[0], f"`{own}`" if own else name, error=seen.error)
+    story = Story(record, seen.places[0], f"`{own}`" if own else name, error=error)
     place, story.final = end
     if place is not None:
         storage = record.values[place].storage

@@ -25,7 +25,8 @@ class Observed(functools.partial):
     Attributes:
         record: the recording.
         places: for each tensor asked about, which of `record.values` it was at the start.
-        error: the exception in which the function ended, still alive.
+        error: the exception in which the function ended, still alive; `forget` it after use,
+            because its frames hold this object and the reader's tensors.
     """
 
     record: GraphRecord
@@ -47,6 +48,10 @@ class Observed(functools.partial):
         except Exception as error:
             self.error = error
             raise
+
+    def forget(self) -> None:
+        """Let go of the exception, and with it of everything in its frames."""
+        self.error = None
 
 
 def observe(

@@ -62,7 +62,10 @@ def why_error(
         return _explain(scene_of_record(error)) if error.error else _no_error()
     if callable(error):
         seen = observe(error)
-        return _first(seen.error, seen.record) if seen.error is not None else _no_error()
+        try:
+            return _first(seen.error, seen.record) if seen.error is not None else _no_error()
+        finally:
+            seen.forget()
     raise UsageError(
         f"why_error expected an exception, a record or a function that raises, got "
         f"{type(error).__name__}; write why_error(lambda: step(batch))"

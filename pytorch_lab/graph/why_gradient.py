@@ -75,7 +75,10 @@ def why_gradient(
         return not_asking(parameter, name)
     story = tell(parameter, (lambda: loss) if is_tensor else loss, name, keep=is_tensor)
     if story.error is not None:
-        return why_error(story.error, story.record)
+        try:
+            return why_error(story.error, story.record)
+        finally:
+            story.error = None  # its frames hold this story
     if story.arrived is None:
         return why_cut(story.record, story.place, story.name)
     return next(filter(None, (finder(story) for finder in FINDERS)), None) or _fine(story)

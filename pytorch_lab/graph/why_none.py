@@ -112,11 +112,14 @@ def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Expl
     record = seen.record
     own = record.values[seen.places[0]].name if seen.places else ""
     name = f"`{own}`" if own else name
-    if parameter.is_leaf and parameter.grad is not None:
-        return has_grad(parameter.grad, name)
-    if seen.error is not None and not any(op.kind == "backward" for op in record.ops):
-        return why_error(seen.error, record)
-    return why_cut(record, seen.places[0], name)
+    try:
+        if parameter.is_leaf and parameter.grad is not None:
+            return has_grad(parameter.grad, name)
+        if seen.error is not None and not any(op.kind == "backward" for op in record.ops):
+            return why_error(seen.error, record)
+        return why_cut(record, seen.places[0], name)
+    finally:
+        seen.forget()
 
 
 def _find(record: GraphRecord, parameter: torch.Tensor, model: nn.Module | None) -> int:
