@@ -24,6 +24,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import GraphRecord, record
 from pytorch_lab.graph.record import KINDS, Op
 from pytorch_lab.graph.sites import decode
+from pytorch_lab.modules.outputs import tensors_of
 
 
 def net() -> nn.Sequential:
@@ -1132,7 +1133,7 @@ def test_models_that_nobody_here_wrote(models: ModuleType, name: str) -> None:
     assert rec.error is None
     check(rec)
     assert models.as_found(model) == before
-    roots = [t for t in _tensors(kept[0]) if t.grad_fn is not None]
+    roots = [t for t in tensors_of(kept[0]) if t.grad_fn is not None]
     nodes, edges = independent_walk(*roots)
     assert (len(rec.nodes), sum(len(node.next) for node in rec.nodes)) == (nodes, edges)
     assert sum(op.columns is not None for op in rec.ops) >= 0.95 * len(rec.ops)
@@ -1140,11 +1141,3 @@ def test_models_that_nobody_here_wrote(models: ModuleType, name: str) -> None:
     assert all("/torch/" not in op.file for op in rec.ops)
     called = [op for op in rec.ops if op.module]
     assert len(called) > 0.5 * len(rec.ops)
-
-
-def _tensors(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [t for item in value for t in _tensors(item)] if isinstance(value, list | tuple) else []

@@ -91,12 +91,18 @@ def record(
 
 @contextmanager
 def _collector_rests() -> Iterator[None]:
-    """Python's garbage collector would look at all rows again and again: twice the time."""
+    """Python's garbage collector would look at all rows again and again: twice the time.
+
+    Afterwards the record goes straight to the oldest generation, where it would end up anyway.
+    """
     was = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
         if was:
             gc.enable()
 
