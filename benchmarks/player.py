@@ -6,7 +6,7 @@ is compressed as a notebook server does. Each figure stands beside its bar; 1 wh
 
     mlp blocks   a chain of blocks with about 1,000 nodes
     gpt2         GPT-2 small: 12 layers, 12 heads; narrow, since widths do not change a graph
-    rnn          a gated recurrent net written by hand, 1,333 steps, a branch on a value: 20,000 nodes
+    rnn          a gated recurrent net written by hand, 1,333 steps, a branch on a value
 """
 
 import importlib.util
@@ -31,7 +31,8 @@ FRAMES = "await new Promise((done) => requestAnimationFrame(() => requestAnimati
 WHEEL = """
 const graph = document.querySelector('.lab-player-graph');
 const wheel = (extra) => graph.dispatchEvent(
-  new WheelEvent('wheel', { bubbles: true, cancelable: true, clientX: 500, clientY: 300, ...extra }));
+  new WheelEvent('wheel', { bubbles: true, cancelable: true, clientX: 500, clientY: 300,
+    ...extra }));
 const slider = document.querySelector('.lab-player-slider');
 const go = (place) => { slider.value = place; slider.dispatchEvent(new Event('input')); };
 const item = (text) => [...document.querySelectorAll('.lab-player-item')]
@@ -40,10 +41,13 @@ const item = (text) => [...document.querySelectorAll('.lab-player-item')]
 
 
 def blocks() -> Any:
-    """About 1,000 autograd nodes in 60 equal blocks."""
+    """About 1,000 autograd nodes in 90 equal blocks."""
     torch.manual_seed(0)
     net = nn.Sequential(
-        *(nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 8)) for _ in range(60))
+        *(
+            nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 8))
+            for _ in range(90)
+        )
     )
     return graph.record(lambda x: net(x).square().mean(), torch.randn(4, 8), backward=True)
 
@@ -74,7 +78,8 @@ def rnn() -> Any:
             if r.mean() > 0:
                 h = z * r + (1 - z) * h
             else:
-                h = (1 - z) * r + z * h
+                h = (1 - z) * r
+                h = h + z * h
         return head(h).sum()
 
     return graph.record(run, torch.randn(1333, 1, 8), backward=True)
@@ -121,7 +126,9 @@ class Page:
         return statistics.median(taken[len(scripts) :])
 
 
-def rows(tools: Any, clock: Callable[..., Any], browser: Any) -> list[tuple[str, float, float, str]]:
+def rows(
+    tools: Any, clock: Callable[..., Any], browser: Any
+) -> list[tuple[str, float, float, str]]:
     """Name, figure, bar, unit."""
     stems = (*Player.shared, "player")
     code = "".join(asset(f"{stem}.{kind}") for stem in stems for kind in ("js", "css"))
@@ -143,7 +150,9 @@ def rows(tools: Any, clock: Callable[..., Any], browser: Any) -> list[tuple[str,
     page = Page(tools, clock, browser, big)
     nodes = len(big.record.nodes)
     found.append((f"open {nodes:,} nodes, folded", page.open_ms(), 3000.0, "ms"))
-    found.append((f"step at {nodes:,} nodes, folded", page.each("go(41)", "go(42)"), 1000 / 30, "ms"))
+    found.append(
+        (f"step at {nodes:,} nodes, folded", page.each("go(41)", "go(42)"), 1000 / 30, "ms")
+    )
     unfolding = page.clock.time(f"{WHEEL} item('Unfold all')")
     found.append((f"unfold all {nodes:,} nodes, once", unfolding, 3000.0, "ms"))
     page.view.page.evaluate("document.querySelector('.lab-player-cursor').focus()")

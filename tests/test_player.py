@@ -13,7 +13,7 @@ import pytorch_lab as lab
 from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.record import KINDS, Stats
-from pytorch_lab.widgets import player_state
+from pytorch_lab.widgets import player_source, player_state
 from pytorch_lab.widgets.base import asset
 from pytorch_lab.widgets.player import Player
 
@@ -113,7 +113,7 @@ def test_a_gradient_with_nan_or_inf_is_told_apart(trained):
 
 
 def test_source_has_the_functions_that_ran_and_nothing_else(trained):
-    stretches = player_state.source(trained)
+    stretches = player_source.source(trained)
     text = "\n".join("\n".join(stretch["lines"]) for stretch in stretches)
     assert "def forward(self, x):" in text
     assert "return nn.functional.cross_entropy(net(x), y)" in text
@@ -128,7 +128,7 @@ def test_source_has_the_functions_that_ran_and_nothing_else(trained):
 def test_every_line_that_ran_is_in_the_source(trained):
     lines = {
         (stretch["file"], stretch["first"] + i)
-        for stretch in player_state.source(trained)
+        for stretch in player_source.source(trained)
         for i in range(len(stretch["lines"]))
     }
     assert {(op.file, op.line) for op in trained.ops} <= lines
@@ -180,7 +180,7 @@ def test_a_long_run_is_asked_for_details(trained, monkeypatch):
     player.on_node(film=0, node=0)
     assert list(player.answer["details"]["nodes"]) == ["0"]
     player.on_source()
-    assert player.answer["source"] == [player_state.source(trained)]
+    assert player.answer["source"] == [player_source.source(trained)]
     player.on_scene(view="autograd")
     assert player.answer["scenes"][0]["view"] == "autograd"
     assert player.state is before  # the film is sent once
@@ -194,7 +194,7 @@ def test_the_page_holds_everything_and_asks_nobody(trained, tmp_path):
     state = json.loads(re.search(r'id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert set(state["scenes"]) == {"ops", "autograd"}
     assert len(state["details"][0]["values"]) == len(trained.values)
-    assert state["source"] == [player_state.source(trained)]
+    assert state["source"] == [player_source.source(trained)]
 
 
 def test_a_page_keeps_a_closing_tag_in_the_source_as_text(tmp_path):
@@ -225,7 +225,6 @@ def test_the_error_that_ended_a_run_is_said():
 
     state = Player(graph.record(broken, torch.ones(3))).state
     assert "RuntimeError" in state["error"]
-    assert state["warnings"][0] == state["error"]
 
 
 def test_show_plays_records_and_tensors(trained):
@@ -254,7 +253,9 @@ def test_two_records_side_by_side():
     assert state["labels"] == ["A", "B"]
     assert len(state["films"]) == 2
     assert state["diff"]["only"] == [list(diff.only_a), list(diff.only_b)]
-    assert "only in A" in state["totals"]
+    assert "1 only in B" in state["totals"]
+    assert "if" in state["totals"]
+    assert state["diff"]["lines"] == [[diff.branch.site.file, diff.branch.site.line]]
 
 
 def test_scripts_and_styles_fit_in_sixty_kilobytes():

@@ -638,7 +638,7 @@ def test_show_refuses_what_it_does_not_know():
     with pytest.raises(UsageError) as caught:
         lab.show([1, 2])
     message = "a GraphDiff or a tensor with a grad_fn, got 'list': [1, 2]"
-    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith(message)
 
 
 def test_a_record_takes_no_inputs():

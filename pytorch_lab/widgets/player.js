@@ -61,7 +61,8 @@ function open(state, { root, say, model }) {
   let started = false;
 
   const scenes = films.map(() => ({})); // unpacked when a view is first shown
-  let source = sourcePane(films, { onpick: pickLine, onkey: globalKey });
+  const parted = new Set((diff?.lines ?? []).map(([file, line]) => `${file}\n${line}`));
+  let source = sourcePane(films, { onpick: pickLine, onkey: globalKey, parted });
   const details = detailsPane(view);
   const keys = transport(view);
   const stage = h("div", { class: "lab-player-stage" });
@@ -332,13 +333,19 @@ function open(state, { root, say, model }) {
     draw();
   }
 
+  const found = Object.entries(COLOURS).filter(([how]) => {
+    const { legend: entries } = paint(how, sceneOf(0), films[0], indexOf(0));
+    return how === "module" ? entries.length : entries.length > 1;
+  });
+  const ways = found[0]?.[0] === "module" ? found : [["none", "None"], ...found];
+  view.colour = ways[0][0];
   const colours = h("select", { class: "lab-player-select", "aria-label": "Colour by", onchange: () => recolour(colours.value) },
-    Object.entries(COLOURS).filter(([how]) => paint(how, sceneOf(0), films[0], indexOf(0)).legend.length)
-      .map(([how, label]) => h("option", { value: how }, label)));
+    ways.map(([how, label]) => h("option", { value: how }, label)));
+
   function recolour(how) {
     view.colour = how;
     for (const pane of view.panes) {
-      pane.colour = paint(how, pane.scene, pane.film, pane.index);
+      pane.colour = how === "none" ? { of: () => null, legend: [] } : paint(how, pane.scene, pane.film, pane.index);
       pane.recolour();
       pane.draw();
     }
@@ -347,8 +354,9 @@ function open(state, { root, say, model }) {
     legend.replaceChildren(...(scale
       ? [h("span", {}, `${COLOURS[how]} ${entries[0].label}`), h("i", { class: "lab-player-ramp" }), h("span", {}, entries[1].label)]
       : entries.map(({ hue, label }) => h("span", {}, h("i", { class: "lab-player-swatch", style: `background:var(--lab-hue-${hue})` }), label))),
-      ...(films.some((film) => film.ops.some(({ saved }) => saved > 0)) && how === "module"
-        ? [h("span", {}, h("i", { class: "lab-player-swatch lab-player-keeps" }), "keeps tensors for backward")] : []));
+      films.some((film) => film.ops.some(({ saved }) => saved > 0))
+        ? h("span", {}, h("i", { class: "lab-player-swatch lab-player-keeps" }), "keeps tensors for backward") : "",
+      diff ? h("span", {}, h("i", { class: "lab-player-swatch lab-player-only" }), "only in this run") : "");
   }
 
   function globalKey(event) {
@@ -416,9 +424,9 @@ function open(state, { root, say, model }) {
   root.addEventListener("keydown", globalKey);
   root.replaceChildren(
     h("div", { class: "lab-player-top" },
-      h("strong", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals),
+      h("strong", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals), notesOf(state.notes),
       h("div", { class: "lab-player-tools" }, search, count, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
-    ...state.warnings.map((text) => h("p", { class: `lab-note ${state.error ? "lab-bad" : ""}` }, text)),
+    state.error ? h("p", { class: "lab-note lab-bad" }, state.error) : "",
     h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
       h("div", { class: "lab-player-left" }, hasSource && source.element, details.element),
       h("div", { class: "lab-player-right" }, stage, legend, remark, keys.element)));
@@ -431,7 +439,7 @@ function open(state, { root, say, model }) {
       if (answer.source) {
         films.forEach((film, i) => { film.source = answer.source[i]; });
         const old = source.element;
-        source = sourcePane(films, { onpick: pickLine, onkey: globalKey });
+        source = sourcePane(films, { onpick: pickLine, onkey: globalKey, parted });
         old.replaceWith(source.element);
         draw();
       }
@@ -451,6 +459,14 @@ function open(state, { root, say, model }) {
       for (const pane of view.panes) pane.close();
     },
   };
+}
+
+/** What a reader should know of this record, folded away. */
+function notesOf(notes) {
+  if (!notes.length) return "";
+  return h("details", { class: "lab-player-notes lab-quiet" },
+    h("summary", {}, notes.length === 1 ? "1 note" : `${notes.length} notes`),
+    h("ul", {}, notes.map((text) => h("li", {}, text))));
 }
 
 /** Which boxes stand only for what one of two runs has. */

@@ -21,7 +21,7 @@ import traitlets
 
 from pytorch_lab.graph.picture import to_svg
 from pytorch_lab.modules.text import spell_bytes
-from pytorch_lab.widgets import player_state
+from pytorch_lab.widgets import player_source, player_state
 from pytorch_lab.widgets.base import LabWidget
 
 SENT_STEPS = 160  # a run of at most so many steps brings its details along; a longer one is asked
@@ -43,7 +43,8 @@ body { margin: 0; padding: 12px; background: #fff; }
 <body><main id="player"></main>
 <script type="application/json" id="state">%(state)s</script>
 <script type="module">
-if (matchMedia("(prefers-color-scheme: dark)").matches) document.documentElement.setAttribute("theme", "dark");
+const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+if (dark) document.documentElement.setAttribute("theme", "dark");
 %(esm)s
 const values = { state: JSON.parse(document.getElementById("state").textContent) };
 const model = { get: (name) => values[name], on() {}, off() {}, send() {} };
@@ -60,7 +61,7 @@ class Player(LabWidget, stem="player"):
         >>> from pytorch_lab import graph
         >>> player = Player(graph.record(torch.nn.Linear(4, 2), torch.ones(3, 4)))
         >>> player.state["totals"]
-        '1 operation · 3 nodes · keeps 48 B for backward'
+        '1 operation · 4 nodes · keeps 48 B for backward'
 
     Args:
         record: what `graph.record`, `graph.of` or `graph.compare` gave.
@@ -92,7 +93,7 @@ class Player(LabWidget, stem="player"):
 
     def on_source(self) -> None:
         """Answer with the lines of all functions that ran."""
-        self.answer = {"source": [player_state.source(record) for record in self.records]}
+        self.answer = {"source": [player_source.source(record) for record in self.records]}
 
     def on_scene(self, view: str) -> None:
         """Answer with the boxes of another view."""
@@ -115,7 +116,7 @@ class Player(LabWidget, stem="player"):
         state = self.state | {
             "details": [_whole(record) for record in self.records],
             "offline": True,
-            "source": [player_state.source(record) for record in self.records],
+            "source": [player_source.source(record) for record in self.records],
             "scenes": {view: _scenes(self.records, view) for view in self.state["views"]},
         }
         text = json.dumps(state, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
@@ -148,15 +149,15 @@ def _state(record: Any, records: list[Any]) -> dict[str, Any]:
     error = next((each.error for each in records if each.error), None)
     notes = [note for each in [*records, record] for note in each.notes]
     two = len(records) > 1
-    source = [player_state.source(each) for each in records]
+    source = [player_source.source(each) for each in records]
     lines = sum(len(stretch["lines"]) for each in source for stretch in each)
     views = player_state.views(records[0])
     steps = max(player_state.n_steps(each) for each in records)
     return {
         "title": records[0].function,
         "totals": _difference(record) if two else _totals(record),
-        "warnings": [text for text in [error, *dict.fromkeys(notes)] if text],
         "error": error,
+        "notes": list(dict.fromkeys(notes)),
         "labels": ["A", "B"] if two else [""],
         "films": [player_state.film(each) for each in records],
         "views": views,
@@ -178,9 +179,8 @@ def _image(record: Any) -> str:
     data = b64encode(text.encode(errors="replace")).decode()
     width, height = re.findall(r'(?:width|height)="([\d.]+)"', text)[:2]
     says = escape(f"Graph of {record.function}: {_totals(record)}")
-    return (
-        f'<img alt="{says}" width="{width}" height="{height}" src="data:image/svg+xml;base64,{data}">'
-    )
+    size = f'width="{width}" height="{height}"'
+    return f'<img alt="{says}" {size} src="data:image/svg+xml;base64,{data}">'
 
 
 def _whole(record: Any) -> dict[str, Any]:
@@ -203,21 +203,23 @@ def _totals(record: Any) -> str:
 
 def _difference(diff: Any) -> str:
     branch = diff.branch
-    counts = f"{len(diff.ops):,} operations in common, {len(diff.only_a):,} only in A, "
+    counts = f"{_count(len(diff.ops), 'operation')} in common, {len(diff.only_a):,} only in A, "
     counts += f"{len(diff.only_b):,} only in B"
-    return f"{counts} · {branch.says}" if branch else counts
+    if branch is None:
+        return counts
+    condition = f" ({branch.condition})" if branch.condition else ""
+    return f"{counts} · {branch.site.where}: {branch.kind}{condition} {branch.says}"
 
 
 def _diff(diff: Any) -> dict[str, Any]:
+    a, b = (player_state.node_places(record) for record in (diff.a, diff.b))
     return {
         "ops": [list(pair) for pair in diff.ops],
-        "nodes": [list(pair) for pair in diff.nodes],
+        "nodes": [[a[one], b[other]] for one, other in diff.nodes],
         "only": [list(diff.only_a), list(diff.only_b)],
-        "nodesOnly": [list(diff.nodes_only_a), list(diff.nodes_only_b)],
-        "site": [branch_site(branch) for branch in diff.branches],
+        "nodesOnly": [
+            [a[node] for node in diff.nodes_only_a],
+            [b[node] for node in diff.nodes_only_b],
+        ],
+        "lines": [[branch.site.file, branch.site.line] for branch in diff.branches],
     }
-
-
-def branch_site(branch: Any) -> list[Any]:
-    """The file and the line of a decision, and what it says."""
-    return [branch.site.file, branch.site.line, branch.says]

@@ -149,7 +149,7 @@ export function spellNumber(number) {
   if (number === 0) return "0";
   const size = Math.abs(number);
   const text = size >= 1e5 || size < 1e-3 ? number.toExponential(1) : String(Number(number.toPrecision(3)));
-  return text.replace("-", "−").replace(/e[+]?/, "e");
+  return text.replaceAll("-", "−").replace(/e[+]?/, "e");
 }
 
 /** A time in its natural unit. */

@@ -7,7 +7,7 @@ const READABLE = 0.42; // below this scale boxes are blocks without words
 const TITLE_FONT = `600 12px ${CANVAS_MONO}`;
 const SUB_FONT = `10.5px ${CANVAS_MONO}`;
 const CHIP_FONT = `9.5px ${CANVAS_MONO}`;
-const LATER = 0.38; // how strongly what has not run yet is painted
+const LATER = 0.5; // how strongly what has not run yet is painted
 
 /** Everything in sight of a pane. */
 function paintScene(context, pane) {
@@ -202,7 +202,8 @@ function paintWords(context, pane, box) {
   context.textAlign = "center";
   context.textBaseline = "alphabetic";
   context.fillStyle = box.look.marks.includes("error") ? inks.bad : inks.ink;
-  if (title) put(context, title, middle, y);
+  // beside the fold sign, where the box is narrow
+  if (title) put(context, title, middle + (isFolded(box) && title.wide > box.width - 32 ? 4 : 0), y);
   for (const line of small) {
     context.fillStyle = inks.quiet;
     put(context, line, middle, y += 14);
@@ -334,12 +335,13 @@ function paintEdges(context, pane, pieces) {
   }
   const thin = Math.min(1 / scale, 3 / Math.max(scale, 0.2));
   const strokes = [
-    ["dim", inks.line, 1], ["later", inks.line, 1], ["done", inks.edge, 1.2], ["flowed", inks.hue.orange, 1.8], ["lit", inks.focus, 2.4],
+    ["dim", inks.line, 1], ["later", inks.edge, 1], ["done", inks.edge, 1.2], ["flowed", inks.hue.orange, 1.8], ["lit", inks.focus, 2.4],
   ];
   for (const [kind, ink, wide] of strokes) {
     const some = kinds[kind];
     if (!some.length) continue;
     context.strokeStyle = context.fillStyle = ink;
+    context.globalAlpha = kind === "later" ? LATER * 0.7 : 1;
     context.lineWidth = scale < 1 ? wide * thin : wide;
     context.beginPath();
     for (const piece of some) trace(context, piece);
@@ -349,6 +351,7 @@ function paintEdges(context, pane, pieces) {
     for (const piece of some) head(context, piece, kind === "flowed");
     context.fill();
   }
+  context.globalAlpha = 1;
 }
 
 /** The head of an arrow: at the target, or at the source where a gradient flows back. */

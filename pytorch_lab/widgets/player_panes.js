@@ -21,7 +21,7 @@ const KIND_SAYS = {
 let sources = 0; // makes the ids of lines differ between the players of one page
 
 /** The source of a run; `draw(at, chosen)` lights the line of a step. */
-function sourcePane(films, { onpick, onkey }) {
+function sourcePane(films, { onpick, onkey, parted }) {
   const id = `lab-player-${(sources += 1)}`;
   const list = h("div", {
     class: "lab-player-code", role: "listbox", tabindex: "0", "aria-label": "Source",
@@ -53,7 +53,8 @@ function sourcePane(films, { onpick, onkey }) {
       const busy = ops.some((some) => some.length);
       const row = h("div", {
         id: `${id}-${lines.size}`, role: "option", "aria-selected": "false", "aria-disabled": busy ? null : "true",
-        class: `lab-player-line${busy ? " lab-player-ran" : ""}`, onclick: () => busy && pick(key),
+        class: `lab-player-line${busy ? " lab-player-ran" : ""}${parted.has(key) ? " lab-player-parted" : ""}`,
+        title: parted.has(key) ? "Here the two runs part" : null, onclick: () => busy && pick(key),
       }, h("span", { class: "lab-player-number" }, stretch.first + i), code, value);
       lines.set(key, { key, row, code, value, text: text.slice(dedent), dedent, ops, busy });
       return row;
@@ -255,7 +256,8 @@ function opDetails(view, film, { index, pinned }, at) {
   const notes = [KIND_SAYS[op.kind], MODE_SAYS[op.mode],
     op.inPlace && "Changes its input in place: the same memory, a new version.",
     op.autocast && `Autocast to ${op.autocast}.`].filter(Boolean);
-  const nodes = op.nodes.filter((node) => film.nodes[node].kind !== "accumulate");
+  const nodes = op.nodes.filter((node) => film.nodes[node].kind !== "accumulate")
+    .sort((a, b) => (b === op.node) - (a === op.node));
   return [
     heading(view, op.name, where, pinned),
     notes.map((text) => h("p", { class: "lab-player-remark" }, text)),
@@ -285,7 +287,7 @@ function valueEntry(view, film, place, role) {
     h("dt", {}, term),
     h("dd", {},
       h("code", {}, spellShape(value.shape)), plain.length > 0 && ` ${plain.join(" ")}`,
-      known.version > 0 && ` version ${known.version}`,
+      known.version > 0 && value.kind === "result" && ` version ${known.version}`,
       known.view !== undefined && h("span", { class: "lab-quiet" }, ` view of ${nameOfValue(film, film.values[known.view])}`),
       known.stats && h("div", { class: "lab-player-figures" }, figures(known.stats, value.shape.length === 0)),
       known.numbers?.length > 1 && heatMap(known.numbers, value.shape, `values of ${name}`)),

@@ -1,17 +1,16 @@
 """A recorded graph as numbers, small enough for a notebook: what the player is sent.
 
-A graph of 20,000 nodes is 100,000 small records. Sent one by one they are megabytes; sent as columns
-(all names, then all sites, ...), each string and each shape once, and each place as the distance
-from the one before it, they compress to a few bytes a node. `player_film.js` turns them back.
+A graph of 20,000 nodes is 100,000 small records. Sent one by one they are megabytes; sent as
+columns (all names, then all sites, ...), each string and each shape once, and each place as the
+distance from the one before it, they compress to a few bytes a node. `player_film.js` turns them
+back.
 
     film      what is drawn: ops, values, nodes, calls, the source of the functions that ran
     details   what is read at one step: figures of the values, what was saved, formulas. Sent with
               the film if it is short, asked for a stretch of steps at a time if it is long
 """
 
-import inspect
 import math
-import tokenize
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -226,9 +225,6 @@ def _calls(calls: Sequence[Any], words: Table) -> dict[str, Numbers]:
     }
 
 
-# --- the source -----------------------------------------------------------------------------------
-
-
 def _sites(sites: Table, words: Table) -> dict[str, Numbers]:
     columns = [site.columns or (-1, -1) for site in sites.items]
     return {
@@ -238,59 +234,6 @@ def _sites(sites: Table, words: Table) -> dict[str, Numbers]:
         "to": [last for _, last in columns],
         "lines": [site.end_line - site.line for site in sites.items],
     }
-
-
-def source(record: Any) -> list[dict[str, Any]]:
-    """The functions that called an op, in the order in which they first did: their lines alone.
-
-    A stretch of lines is `{"file", "first", "lines"}`, with `first` counted from 1; stretches of a
-    file that touch or overlap are one.
-    """
-    found: list[dict[str, Any]] = []
-    read: dict[str, list[str]] = {}
-    done: set[tuple[str, int, str]] = set()
-    for site in dict.fromkeys(op.site for op in record.ops if op.line):
-        key = (site.file, site.first_line, site.function)
-        if key in done:
-            continue
-        done.add(key)
-        if site.file not in read:
-            read[site.file] = list(record.source(site.file))
-        lines = read[site.file]
-        if not lines:
-            continue
-        first, end = _extent(lines, site)
-        found.append({"file": site.file, "first": first, "lines": lines[first - 1 : end]})
-    return _joined(found)
-
-
-def _extent(lines: list[str], site: Any) -> tuple[int, int]:
-    """The first and the last line of the function around a site, counted from 1."""
-    if site.function.endswith("<module>"):
-        return 1, len(lines)
-    first = max(min(site.first_line, site.line), 1)
-    try:
-        block = len(inspect.getblock([f"{line}\n" for line in lines[first - 1 :]]))
-    except (SyntaxError, tokenize.TokenError, IndentationError):
-        block = 1  # the text has changed since it ran
-    return first, min(max(first + block - 1, site.end_line), len(lines))
-
-
-def _joined(stretches: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The stretches, those of one file that overlap or touch made one, in order of appearance."""
-    kept: list[dict[str, Any]] = []
-    for new in stretches:
-        for old in kept:
-            apart = new["first"] > old["first"] + len(old["lines"])
-            before = old["first"] > new["first"] + len(new["lines"])
-            if old["file"] == new["file"] and not apart and not before:
-                low, high = sorted((old, new), key=lambda stretch: stretch["first"])
-                skip = low["first"] + len(low["lines"]) - high["first"]
-                old.update(first=low["first"], lines=low["lines"] + high["lines"][skip:])
-                break
-        else:
-            kept.append(new)
-    return kept
 
 
 # --- the details ----------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ function transport(view, n) {
     h("div", { class: "lab-player-phases", "aria-hidden": "true" },
       h("span", { style: `width:${(turn * 100).toFixed(2)}%` }, "forward"),
       turn < 1 && h("span", { class: "lab-player-backward" }, "backward"), kept),
-    h("div", { class: "lab-player-memory" },
+    h("div", { class: "lab-player-memory", hidden: peak === 0 },
       charts.map((each) => each.picture), head,
       turn < 1 && h("i", { class: "lab-player-turn", style: `left:${(turn * 100).toFixed(2)}%` })),
     slider);

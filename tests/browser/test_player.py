@@ -210,7 +210,8 @@ def test_keys_step_through_forward_and_backward_in_one_timeline(stage, trained):
     expect(slider).to_have_value("1")
     press("End")
     expect(slider).to_have_value(str(player_state.n_steps(trained)))
-    assert "ArrowRight" not in view.keys()  # the notebook's own shortcuts hear nothing
+    heard = view.keys()
+    assert "ArrowRight" not in heard  # by the notebook's own shortcuts
     press("Home")
     press(" ")
     expect(key(view, "Pause")).to_be_visible()
