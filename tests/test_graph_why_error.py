@@ -282,7 +282,7 @@ def test_a_harmless_write_is_no_conflict() -> None:
     def step(w: torch.Tensor) -> torch.Tensor:
         y = w * 3
         y += 1  # the product keeps its factor, not its result
-        return y.sum()
+        return (y * y).sum()  # keeps y as it is after the write
 
     assert not list(conflicts(record(step, leaf())))
 
@@ -302,6 +302,22 @@ def test_a_state_kept_without_retain_graph_is_told_from_the_same_loss_twice() ->
     answer = why_error(caught(carried(cut=False, retain=False, steps=1)))
     assert answer.cause == "hidden_state"
     assert "`model.state`" in answer.says
+
+
+def test_a_state_in_a_plain_variable_is_found_by_the_weights_two_versions() -> None:
+    inner = nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(inner.parameters(), lr=0.1)
+
+    def train() -> None:
+        state = torch.zeros(3)
+        for _ in range(3):
+            state = torch.tanh(inner(state) + 1)
+            state.sum().backward(retain_graph=True)
+            optimizer.step()
+
+    answer = why_error(caught(train))
+    assert answer.cause == "hidden_state"
+    assert any("of the same graph saved it after the change" in f for f in answer.evidence)
 
 
 def test_the_line_that_reads_the_old_state_is_named_by_a_recording() -> None:

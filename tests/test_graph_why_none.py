@@ -1,6 +1,7 @@
 """Why is `.grad` None? What a loss alone can tell, what a record adds, what is left untouched."""
 
 import gc
+import warnings
 import weakref
 from collections.abc import Callable
 
@@ -218,6 +219,54 @@ def test_a_view_written_in_place_carries_the_gradient_to_its_base() -> None:
         return table.sum()
 
     assert why_none(w, loss).cause == "backward_not_called"
+
+
+def test_two_views_written_one_after_the_other_both_lead_on() -> None:
+    w, u = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        table = torch.zeros(2, 3)
+        first, second = table[0], table[1]
+        first.add_(w.detach())
+        second.add_(u)
+        return table.sum()
+
+    assert why_none(u, loss).cause == "backward_not_called"
+    answer = why_none(w, loss)
+    assert answer.cause == "detached"
+    assert "the numbers go on to the result from there" in answer.evidence
+
+
+def test_autograd_grad_leaves_grad_alone() -> None:
+    w = torch.ones(3, requires_grad=True)
+
+    def step() -> torch.Tensor:
+        loss = w.exp().sum()
+        torch.autograd.grad(loss, w)
+        return loss
+
+    assert why_none(w, step).cause == "went_elsewhere"
+
+
+def test_a_backward_inside_of_a_transform_is_not_the_readers() -> None:
+    w = torch.ones(3, requires_grad=True)
+    slope = torch.func.grad(lambda x: (x * w).sum())
+    assert why_none(w, lambda: slope(torch.ones(3)).sum()).cause == "backward_not_called"
+
+
+@pytest.mark.parametrize(
+    ("asks", "cause"), [(True, "inside_checkpoint"), (False, "checkpoint_without_grad")]
+)
+def test_a_reentrant_checkpoint_hides_its_inside(asks: bool, cause: str) -> None:
+    layer = nn.Linear(3, 3)
+    x = torch.ones(1, 3, requires_grad=asks)
+
+    def loss() -> torch.Tensor:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch's own hint
+            return torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True).sum()
+
+    assert why_none(layer.weight, loss).cause == cause
 
 
 def test_numbers_that_come_back_from_numpy_are_named() -> None:

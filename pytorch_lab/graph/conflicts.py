@@ -37,7 +37,7 @@ def conflicts(record: GraphRecord) -> Iterator[Conflict]:
             if saved.storage is None or saved.version is None:
                 continue
             for op, version in writes.get(saved.storage, ()):
-                if version > saved.version and (node.op is None or op.index > node.op):
+                if version > saved.version:
                     yield Conflict(node, saved, op, version)
                     break
 

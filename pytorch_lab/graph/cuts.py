@@ -126,11 +126,6 @@ def needed_for(record: GraphRecord, places: Iterable[int]) -> set[int]:
         record: the recording.
         places: values of it.
     """
-    written: dict[int, list[Op]] = {}  # storage to the ops that wrote into it
-    for op in record.ops:
-        if op.in_place:
-            for place in op.outputs:
-                written.setdefault(record.values[place].storage, []).append(op)
     needed: set[int] = set()
     stack = list(places)
     while stack:
@@ -139,12 +134,8 @@ def needed_for(record: GraphRecord, places: Iterable[int]) -> set[int]:
             continue
         needed.add(place)
         value = record.values[place]
-        if value.op is not None:
+        if value.op is not None:  # what made it, or what wrote into its memory last
             stack.extend(record.ops[value.op].inputs)
-            last = value.op
-            for op in written.get(value.storage, ()):
-                if op.index <= last:
-                    stack.extend(op.inputs)
         if value.view_of is not None:
             stack.append(value.view_of)
     return needed
@@ -178,7 +169,12 @@ def came_back(record: GraphRecord, after: int) -> Iterator[Return]:
 
 def results_of(record: GraphRecord) -> tuple[int, ...]:
     """The values that `backward` is called on: inside of the recorded code, else its results."""
-    for op in reversed(record.ops):
-        if op.kind == "backward" and op.inputs:
+    for op in reversed(backward_ops(record)):
+        if op.inputs:
             return op.inputs[:1]
     return record.outputs
+
+
+def backward_ops(record: GraphRecord) -> list[Op]:
+    """The calls of backward and autograd.grad by the recorded code, not by a transform's inside."""
+    return [op for op in record.ops if op.kind == "backward" and op.inside is None]

@@ -139,7 +139,7 @@ def tell(parameter: torch.Tensor, loss: Callable[[], Any], name: str, keep: bool
 
     def after(result: Any, recorder: Recorder) -> None:
         if not went_back(recorder):
-            _go_back(result, stash, keep)
+            _go_back(parameter, result, stash, keep)
         grad = parameter.grad if parameter.is_leaf else None
         if grad is not None:
             end.append((place_of(recorder, grad), summarise(grad.detach())))
@@ -153,12 +153,16 @@ def tell(parameter: torch.Tensor, loss: Callable[[], Any], name: str, keep: bool
 
 
 def _go_back(
-    result: Any, stash: dict[int, tuple[torch.Tensor, torch.Tensor | None]], keep: bool
+    parameter: torch.Tensor,
+    result: Any,
+    stash: dict[int, tuple[torch.Tensor, torch.Tensor | None]],
+    keep: bool,
 ) -> None:
     root = next((tensor for tensor in tensors_of(result) if tensor.requires_grad), None)
     if root is None:
         return
-    for leaf in leaves_of(walk([root])).values():
+    leaves = leaves_of(walk([root])).values()
+    for leaf in {id(leaf): leaf for leaf in (*leaves, parameter) if leaf.is_leaf}.values():
         stash[id(leaf)] = leaf, leaf.grad
         leaf.grad = None
     root.backward(None if root.numel() == 1 else torch.ones_like(root), retain_graph=keep)

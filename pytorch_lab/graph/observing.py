@@ -12,9 +12,11 @@ import torch
 from torch.overrides import _get_current_function_mode_stack
 
 from pytorch_lab.graph.capture import record
+from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recorder import Recorder
-from pytorch_lab.graph.rows import KIND
+
+_KIND, _INSIDE = Op._fields.index("kind"), Op._fields.index("inside")  # in a row while recording
 
 
 class Observed(functools.partial):
@@ -95,7 +97,7 @@ def ops_so_far(recorder: Recorder) -> list[list[Any]]:
 
 def went_back(recorder: Recorder) -> bool:
     """Whether the recorded code has called backward itself."""
-    return any(op[KIND] == "backward" for op in ops_so_far(recorder))
+    return any(op[_KIND] == "backward" and op[_INSIDE] is None for op in ops_so_far(recorder))
 
 
 def place_of(recorder: Recorder, tensor: torch.Tensor) -> int:

@@ -2,7 +2,15 @@
 
 from collections import deque
 
-from pytorch_lab.graph.cuts import Cut, Flow, came_back, first_exit, follow, results_of
+from pytorch_lab.graph.cuts import (
+    Cut,
+    Flow,
+    backward_ops,
+    came_back,
+    first_exit,
+    follow,
+    results_of,
+)
 from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
@@ -56,6 +64,9 @@ def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
     flow = follow(record, place)
     if flow.reaches or _leads_to(record, place):
         return _reaches(record, place, name)
+    hidden = _in_a_checkpoint(record, flow, name)
+    if hidden is not None:
+        return hidden
     on_the_way = [cut for cut in flow.cuts if cut.to_result]
     if on_the_way:
         return explain_cut(record, on_the_way[0], name, flow)
@@ -65,6 +76,27 @@ def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
     if flow.readers:
         return _dropped(flow.readers[-1], name, record)
     return _unused(record, place, name)
+
+
+def _in_a_checkpoint(record: GraphRecord, flow: Flow, name: str) -> Explanation | None:
+    """Used inside of a reentrant checkpoint, whose graph is built in backward only."""
+    hosts = (record.ops[op.inside] for op in flow.readers if op.inside is not None)
+    host = next((op for op in hosts if op.kind == "checkpoint"), None)
+    if host is None:
+        return None
+    alive = any(record.values[place].requires_grad for place in host.outputs)
+    says = (
+        "its gradient arrives when backward() runs; the graph before that does not show it."
+        if alive
+        else "and since none of the checkpoint's inputs asks for a gradient, it gets none."
+    )
+    return Explanation(
+        "inside_checkpoint" if alive else "checkpoint_without_grad",
+        f"{capital(name)} is used inside of a reentrant checkpoint: {says}",
+        host.site.where,
+        (f"{host.name} ran without recording a graph of its inside", *line_of(record, host)),
+        "pass use_reentrant=False to checkpoint(...)",
+    )
 
 
 def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
@@ -137,9 +169,20 @@ def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
 
 
 def _reaches(record: GraphRecord, place: int, name: str) -> Explanation:
-    ran = bool(record.backward_order) or any(op.kind == "backward" for op in record.ops)
+    calls = backward_ops(record)
     fact = f"the graph of this loss leads to {name}"
-    if not ran:
+    if calls and all(op.name == "grad" for op in calls):
+        return Explanation(
+            "went_elsewhere",
+            f"autograd.grad hands the gradients out and leaves `.grad` of {name} alone.",
+            calls[-1].site.where,
+            (fact, *line_of(record, calls[-1])),
+            "use what autograd.grad returns, or call loss.backward()",
+        )
+    went_back_afterwards = record.backward_order and not any(
+        op.kind == "backward" for op in record.ops
+    )
+    if not calls and not went_back_afterwards:
         return Explanation(
             "backward_not_called",
             f"Nothing is wrong with the graph: it leads to {name}. backward() did not run on this "

@@ -15,6 +15,7 @@ from torch import nn
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.autograd import Live, walk
+from pytorch_lab.graph.cuts import backward_ops
 from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.living import held_by, leaves_of, shares_memory
 from pytorch_lab.graph.observing import observe
@@ -115,7 +116,7 @@ def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Expl
     try:
         if parameter.is_leaf and parameter.grad is not None:
             return has_grad(parameter.grad, name)
-        if seen.error is not None and not any(op.kind == "backward" for op in record.ops):
+        if seen.error is not None and not backward_ops(record):
             return why_error(seen.error, record)
         return why_cut(record, seen.places[0], name)
     finally:
