@@ -119,6 +119,20 @@ def test_a_skip_goes_past_in_a_lane_and_leaves_the_chain_straight():
     assert sum(x == lane for x, _ in skip.points) == 2, "one straight lane"
 
 
+def test_the_long_way_is_the_straight_one_and_a_dead_end_stands_aside():
+    """1 → 2 → 3 ends there, as `if x.sum() > 0` does; 1 → 4 → 5 → 6 goes on."""
+    placed = layout(flat(6, [(1, 2), (2, 3), (1, 4), (4, 5), (5, 6)]))
+    x = {box.item: box.x for box in placed.boxes}
+    assert x[1] == x[4] == x[5] == x[6]
+    assert x[2] == x[3] != x[1]
+
+
+def test_an_edge_against_the_order_is_drawn_upwards_from_its_source():
+    (route,) = layout(flat(2, [(2, 1)])).routes
+    assert (route.source, route.target) == (2, 1)
+    assert route.points[0][1] > route.points[-1][1]
+
+
 def test_what_only_feeds_stands_close_to_where_it_is_read():
     """A mask for the tenth op stands beside the ninth, and what it is made of beside the eighth."""
     chain = [(n, n + 1) for n in range(3, 12)]

@@ -244,6 +244,58 @@ def test_a_module_that_is_used_twice_is_no_loop():
     assert not titles(scene_of(graph.record(model, *args)), ("loop",))
 
 
+def steps_of(scene):
+    """The titles directly in each step."""
+    found = []
+    for item in frames(scene):
+        if scene.looks[scene.look[item]].kind == "step":
+            kids, at = [], item + 1
+            while at < scene.ends[item]:
+                kids.append(scene.looks[scene.look[at]].title)
+                at = scene.ends[at]
+            found.append(kids)
+    return found
+
+
+def test_a_module_at_either_end_of_a_step_belongs_to_it():
+    """A module's line is not known; its place in the first step is."""
+
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Tanh(), nn.Linear(2, 2)
+
+        def forward(self, x):
+            for _ in range(4):
+                x = self.first(x)
+                x = x * 2
+                x = x + 1
+                x = self.last(x)
+            return x
+
+    scene = scene_of(graph.record(Loop(), torch.ones(1, 2)))
+    assert steps_of(scene) == [["Tanh", "mul", "add", "Linear"]] * 4
+
+
+def test_a_module_used_twice_in_each_step_does_not_halve_the_steps():
+    class Loop(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.act = nn.Tanh()
+
+        def forward(self, x):
+            for _ in range(4):
+                x = x * 2
+                x = self.act(x)
+                x = x + 1
+                x = self.act(x)
+            return x
+
+    scene = scene_of(graph.record(Loop(), torch.ones(1, 2)))
+    assert titles(scene, ("loop",)) == ["loop × 4"]
+    assert steps_of(scene) == [["mul", "Tanh", "add", "Tanh"]] * 4
+
+
 def test_one_expression_is_no_loop():
     def fn(x):
         return ((x + 1) * 2 + 1) * 2 + 1

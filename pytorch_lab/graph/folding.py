@@ -178,11 +178,11 @@ def _cuts(kids: list[Bud]) -> list[int]:
     for at, kid in enumerate(kids):
         before = seen.get(kid.key, -1)
         if before < 0 or not _loops(kids, before, at, lines_only):
-            seen[kid.key] = at
+            seen.setdefault(kid.key, at)
             continue
         start = _jump(kids, start, at, seen)
         cuts.append(start)
-        seen = {kids[i].key: i for i in range(start, at + 1)}
+        seen = {kids[i].key: i for i in range(at, start - 1, -1)}  # where each came first
     return cuts
 
 
