@@ -95,6 +95,7 @@ class Live:
     def _follow(self, start: int) -> None:
         """A stack and no recursion: Python's own stack ends at about a thousand calls."""
         place, nodes, meet = self.place, self.nodes, self._meet
+        same: dict[tuple[int, ...], tuple[int, ...]] = {}
         stack = [start]
         while stack:
             here = stack.pop()
@@ -112,7 +113,8 @@ class Live:
                 inputs.append(number)
             if targets:
                 self.next[here] = tuple(targets)
-                self.next_inputs[here] = tuple(inputs)
+                numbers = tuple(inputs)
+                self.next_inputs[here] = same.setdefault(numbers, numbers)
 
 
 def edge_of(root: Any) -> tuple[Any, int] | None:

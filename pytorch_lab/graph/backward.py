@@ -8,14 +8,14 @@
 Backward itself is torch's own: hooks note what it does, and are gone at the end of the `with`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
 from pytorch_lab.graph.autograd import Live
-from pytorch_lab.graph.nodes import is_freed
+from pytorch_lab.graph.nodes import about_type, is_freed
 from pytorch_lab.graph.record import Node, Stats
 
 Summary = Callable[[torch.Tensor], Stats | None]
@@ -88,11 +88,11 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
     had = {
         place: node.variable.grad is not None
         for place, node in enumerate(live.nodes)
-        if hasattr(node, "variable")
+        if about_type(node)[1] == "accumulate"
     }
     with ExitStack() as hooks:
         if summary is None:
-            _note_order(live, seen, hooks)
+            _note_order(live, had, seen, hooks)
         else:
             _note_gradients(live, range(len(live)), seen, hooks, summary)
         try:
@@ -103,7 +103,7 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
             seen.empty = frozenset(place for place, node in enumerate(live.nodes) if is_freed(node))
 
 
-def _note_order(live: Live, seen: Seen, hooks: ExitStack) -> None:
+def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStack) -> None:
     """One hook for all nodes, put on each as `Tensor.register_hook` does it for its own.
 
     `register_prehook` with a function for each node takes four times as long, which counts where a
@@ -112,17 +112,20 @@ def _note_order(live: Live, seen: Seen, hooks: ExitStack) -> None:
     way any more.
     """
     current = getattr(torch._C, "_current_autograd_node", None)
-    official: list[int] = []
+    official = list(leaves)
     carrier = torch.empty(0, requires_grad=True)
     place, order = live.place, seen.order
     if current is not None:
         handle = carrier.register_hook(lambda _: order.append(place[current()]))
         hooks.callback(handle.remove)
     for here, node in enumerate(live.nodes):
-        if current is None or hasattr(node, "variable") or not hasattr(node, "_register_hook_dict"):
+        register = getattr(node, "_register_hook_dict", None)
+        if here in leaves:
+            continue
+        if current is None or register is None:
             official.append(here)
         else:
-            node._register_hook_dict(carrier)
+            register(carrier)
     _note_gradients(live, official, seen, hooks, None)
 
 

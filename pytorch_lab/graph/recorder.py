@@ -100,7 +100,7 @@ class Recorder(TorchFunctionMode):
         self._call = len(self.calls)
         self._stack.append((key, self._call))
         entered = (path, type(module).__name__, count, parent, len(self._ops), module.training)
-        self.calls.append(Entered(*entered))
+        self.calls.append(tuple.__new__(Entered, entered))
         self.ends.append(-1)
 
     def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
@@ -134,7 +134,7 @@ class Recorder(TorchFunctionMode):
             begun = self._begin(trait, sys._getframe(1), args, kwargs)
         try:
             if begun[1] == "backward":
-                out = self._backward(begun[5], lambda: func(*args, **(kwargs or {})))
+                out = self._backward(begun[5], func, args, kwargs)
             else:
                 out = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException:
@@ -205,15 +205,17 @@ class Recorder(TorchFunctionMode):
         op, after = len(self._ops), _sequence()
         if after > before:
             self.rows.made.append((before, after, op))
-        row = [op, name, kind, site, path, call, read, outputs, None, (), 0]
-        row += (in_place, grad_mode, autocast, inside, _clock() - start)
-        self._ops.append(row)
+        fields = [op, name, kind, site, path, call, read, outputs, None, (), 0]
+        fields += (in_place, grad_mode, autocast, inside, _clock() - start)
+        self._ops.append(fields)
 
-    def _backward(self, inputs: list[Known], run: Callable[[], Any]) -> Any:
+    def _backward(
+        self, inputs: list[Known], func: Any, args: Any, kwargs: dict[str, Any] | None
+    ) -> Any:
         """The recorded code goes back itself: read the graph before it is freed."""
         roots = [known[0]() for known in inputs if known[2]]
         self.grown.read(roots, self.rows)
-        return self.grown.watched(roots, run)
+        return self.grown.watched(roots, lambda: func(*args, **(kwargs or {})))
 
     def _gradients(self, op: int) -> list[int]:
         """The `.grad` of the leaves that a backward reached, as its results."""
