@@ -406,6 +406,11 @@ def zero_factor() -> Explanation:
     return why_gradient(w, lambda: (w * torch.zeros(3)).sum())
 
 
+def flat_on_one_way_and_times_zero_on_the_other() -> Explanation:
+    w = torch.tensor([0.5], requires_grad=True)
+    return why_gradient(w, lambda: (w.floor() * w.ceil()).sum())
+
+
 def weight_already_nan() -> Explanation:
     layer = nn.Linear(2, 1)
     layer.weight.data[0, 1] = float("nan")
@@ -432,6 +437,7 @@ BEYOND = {
     cancelling_bias: "cancels",
     smallest_already: "at_minimum",
     zero_factor: "times_zero",
+    flat_on_one_way_and_times_zero_on_the_other: "zero_slope",
     weight_already_nan: "non_finite_parameter",
     nothing_at_all: "detached",
     gradient_given_is_nan: "gradient_given",

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from pytorch_lab.graph.autograd import Live, about_type
+from pytorch_lab.graph.autograd import Live
+from pytorch_lab.graph.nodes import about_type
 
 _RAW = "_raw_saved_"
 FREED = "second time"  # in torch's message

@@ -288,7 +288,7 @@ def _forward_inf(story: Story) -> Explanation | None:
 def _clipped(story: Story) -> Explanation | None:
     """clip_grad_norm_ met an infinite norm: it scales by 0, and 0 * inf is NaN."""
     for before, after in zip(story.life, story.life[1:], strict=False):
-        if not is_clip(story.record, after.op) or finite(before.stats):
+        if not is_clip(story.record, after.op):
             continue
         origin = _on_the_way_back(story) or _forward_inf(story)
         facts = [f"before clipping: {before.stats.inf} inf and {before.stats.nan} NaN"]

@@ -43,7 +43,7 @@ def why_gradient(
         >>> w = torch.tensor([3.0, 4.0], requires_grad=True)
         >>> print(why_gradient(w, lambda: (w - w.detach()).square().sum().sqrt()))
         The slope of `sqrt` is infinite here: its input is 0 somewhere. The gradient of
-        this tensor became NaN behind it.
+        `w` became NaN behind it.
           where   cell:1
           seen    SqrtBackward0 received a finite gradient, 1 of length, and sent inf
                   the input of sqrt: 0 to 0, 100 % zeros

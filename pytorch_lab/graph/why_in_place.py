@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import torch
 
-from pytorch_lab.graph.autograd import sequence_of, walk
+from pytorch_lab.graph.autograd import walk
 from pytorch_lab.graph.conflicts import Conflict, carried_values, conflicts
 from pytorch_lab.graph.error_scene import Scene
 from pytorch_lab.graph.explanation import Explanation
 from pytorch_lab.graph.living import Held, shares_memory
+from pytorch_lab.graph.nodes import sequence_of
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.spots import line_of, spot
 
