@@ -37,9 +37,8 @@ function subjectOf(pane, item, pinned) {
   const index = pane.scene.refs[item];
   if (look.kind === "op" || look.kind === "function") return { kind: "op", index, pinned };
   if (look.kind === "node") return { kind: "node", index, pinned };
-  if (look.kind === "input") {
-    return { kind: "value", index, pinned };
-  }
+  if (look.kind === "input") return { kind: "value", index, pinned };
+  if (look.kind === "error") return { kind: "error", index: 0, pinned };
   return { kind: "frame", index, item, look, about: pane.index.of(item), pinned };
 }
 
@@ -52,7 +51,7 @@ function open(state, { root, say, model }) {
   const times = mergeTimes(films, diff?.ops ?? [], diff?.nodes ?? []);
   const total = times[0].length - 1;
   const view = {
-    films, times, place: 0, speed: 1, colour: "module", shows: state.views[0],
+    films, times, error: state.error, place: 0, speed: 1, colour: "module", shows: state.views[0],
     panes: [], pathText: "", hits: [], picked: new Set(), playing: false, chosen: null,
   };
   view.place = state.error ? total : times[0].findIndex((_, place) => films.every((film, i) => times[i][place] >= film.forward));
@@ -73,7 +72,7 @@ function open(state, { root, say, model }) {
 
   // --- what is drawn at a place of the timeline -----------------------------------------------------
 
-  const atOf = (i) => times[i][view.place] - 1;
+  const atOf = (i) => (total ? times[i][view.place] - 1 : 0); // without a timeline all is there
   const moved = (i) => view.place === 0 || times[i][view.place] > times[i][view.place - 1];
 
   /** The run that made the step at this place; in a comparison it may be the second one. */
@@ -110,7 +109,7 @@ function open(state, { root, say, model }) {
     const [film, at] = [films[i], atOf(i)];
     const step = film.steps[at];
     const subject = chosen ? subjectOf(view.panes[i], chosen.item, true)
-      : !step ? { kind: "start", index: 0 }
+      : !step || !total ? { kind: "start", index: 0, total }
       : step.back ? { kind: "node", index: step.index } : { kind: "op", index: step.index };
     want(film, subject, at);
     details.draw(film, subject, at);
@@ -118,7 +117,7 @@ function open(state, { root, say, model }) {
 
   /** Ask for the details of a stretch of steps that the kernel has not told yet. */
   function want(film, subject, at) {
-    if (film.whole || subject.kind === "frame" || subject.kind === "start") return;
+    if (film.whole || ["frame", "start", "error"].includes(subject.kind)) return;
     const step = subject.kind === "op" ? subject.index
       : subject.kind === "value" ? film.ops.findIndex(({ inputs }) => inputs.includes(subject.index))
       : subject.kind === "node" ? Math.max(film.nodes[subject.index].ran, film.nodes[subject.index].op, 0)
@@ -198,8 +197,7 @@ function open(state, { root, say, model }) {
       const i = view.chosen?.pane ?? leader();
       showItem(i, view.panes[i].index.itemOfNode[node]);
     },
-    path(node) {
-      const i = view.chosen?.pane ?? leader();
+    path(node, i = view.chosen?.pane ?? leader()) {
       const nodes = pathTo(films[i], node);
       light(i, nodes.map((each) => view.panes[i].index.itemOfNode[each]));
       const name = films[i].nodes[node].parameter || "the leaf";
@@ -295,25 +293,7 @@ function open(state, { root, say, model }) {
     if (text) say(text);
   }
 
-  const search = h("input", {
-    type: "search", class: "lab-player-search", placeholder: "Search", "aria-label": "Search operations, modules, parameters",
-    spellcheck: "false", autocomplete: "off", oninput: () => searchFor(search.value),
-  });
-  search.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") {
-      search.value = "";
-      searchFor("");
-    } else if (event.key === "Enter" && view.hits.length) {
-      view.hit = (view.hit + (event.shiftKey ? -1 : 1) + view.hits.length) % view.hits.length;
-      const [i, item] = view.hits[view.hit];
-      const { hits, hit } = view;
-      showItem(i, item);
-      Object.assign(view, { hits, hit });
-      count.textContent = `${hit + 1} of ${hits.length}`;
-    } else return;
-    event.preventDefault();
-  });
-  const count = h("span", { class: "lab-player-count lab-quiet" });
+  const { search, count } = searchBox(view, { find: searchFor, show: showItem });
 
   function searchFor(query) {
     unchoose();
@@ -380,7 +360,8 @@ function open(state, { root, say, model }) {
     view.panes = films.map((film, i) => {
       const scene = sceneOf(i);
       const pane = graphCanvas({
-        film, scene, index: indexOf(i), root, name: `Graph${films.length > 1 ? " AB"[i + 1] : ""}: press the down arrow to go from box to box`,
+        film, scene, index: indexOf(i), root, onleaf: (node) => view.path(node, i),
+        name: `Graph${films.length > 1 ? " AB"[i + 1] : ""}: press the down arrow to go from box to box`,
         onselect: (item) => view.select(item, i), onfold: (item) => view.fold(item, i), onkey: globalKey,
       });
       if (diff) pane.only = onlyHere(pane, new Set(diff.only[i]), new Set(diff.nodesOnly[i]));
@@ -392,12 +373,6 @@ function open(state, { root, say, model }) {
       pane.element, zoomKeys(pane))));
     recolour(view.colour);
     draw();
-  }
-
-  function zoomKeys(pane) {
-    const key = (label, sign, onclick) => h("button", { class: "lab-player-zoom", type: "button", "aria-label": label, title: label, onclick }, transportIcon(sign));
-    return h("div", { class: "lab-player-zooms", role: "group", "aria-label": "Zoom" },
-      key("Zoom in", "in", () => pane.zoomBy(1.25)), key("Zoom out", "out", () => pane.zoomBy(0.8)), key("Show all", "all", () => pane.fit()));
   }
 
   const menu = playerMenu(view, {
@@ -429,7 +404,7 @@ function open(state, { root, say, model }) {
     state.error ? h("p", { class: "lab-note lab-bad" }, state.error) : "",
     h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
       h("div", { class: "lab-player-left" }, hasSource && source.element, details.element),
-      h("div", { class: "lab-player-right" }, stage, legend, remark, keys.element)));
+      h("div", { class: "lab-player-right" }, stage, legend, remark, total > 0 && keys.element)));
   build();
   if (state.error) draw({ follow: true });
   if (!state.source && hasSource) ask(model, "source");
@@ -461,52 +436,11 @@ function open(state, { root, say, model }) {
   };
 }
 
-/** What a reader should know of this record, folded away. */
-function notesOf(notes) {
-  if (!notes.length) return "";
-  return h("details", { class: "lab-player-notes lab-quiet" },
-    h("summary", {}, notes.length === 1 ? "1 note" : `${notes.length} notes`),
-    h("ul", {}, notes.map((text) => h("li", {}, text))));
-}
-
 /** Which boxes stand only for what one of two runs has. */
 function onlyHere(pane, ops, nodes) {
   return ({ about }) => (pane.scene.view === "ops"
     ? about.ops.length > 0 && about.ops.some((op) => ops.has(op))
     : about.nodes.some((node) => nodes.has(node)));
-}
-
-function playerMenu(view, { views, show, unfold, svg, page }) {
-  const item = (label, onclick) => h("button", {
-    class: "lab-player-item", type: "button", onclick: () => {
-      menu.open = false;
-      menu.querySelector("summary").focus();
-      onclick();
-    },
-  }, label);
-  const menu = h("details", { class: "lab-player-menu" },
-    h("summary", { class: "lab-button" }, "More"),
-    h("div", { class: "lab-player-items" },
-      views.length > 1 && views.map((name) => item(`Show: ${VIEWS[name].toLowerCase()}`, () => show(name))),
-      item("Unfold all", () => unfold(true)), item("Fold again", () => unfold(false)),
-      item("Save as SVG", svg), page && item("Save as a page that works offline", page)));
-  menu.addEventListener("focusout", (event) => {
-    if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
-  });
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
-    event.stopPropagation();
-  });
-  return menu;
-}
-
-function download(name, text, type) {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = h("a", { href: url, download: name.replace(/[^\w.-]+/g, "_") });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 function render({ model, el }) {

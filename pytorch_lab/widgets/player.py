@@ -68,8 +68,8 @@ class Player(LabWidget, stem="player"):
     """
 
     shared = (
-        "base", "graph_layout", "player_film", "player_items", "player_canvas", "player_paint",
-        "player_panes", "player_timeline",
+        "base", "graph_layout", "player_film", "player_items", "player_pieces", "player_canvas",
+        "player_paint", "player_map", "player_panes", "player_timeline", "player_tools",
     )  # fmt: skip
 
     answer = traitlets.Dict().tag(sync=True)

@@ -25,84 +25,6 @@ function readInks(root) {
   return inks;
 }
 
-/** Boxes and edges of a layout with all that drawing asks of them, found once. */
-function stageSet(scene, film, index, layout, open) {
-  const stand = standIns(scene, open);
-  const boxes = layout.boxes.map((box) => ({ ...box, look: scene.looks[box.item], about: index.of(box.item), fitted: null }));
-  const boxOf = new Map(boxes.map((box, i) => [box.item, i]));
-  const first = new Map(); // of each edge that shows: when it appears, when a gradient flows in it
-  const n = scene.ends.length;
-  for (const [source, target] of scene.edges) {
-    const [from, to] = [stand[source], stand[target]];
-    if (from === to) continue;
-    const { born, back } = index.of(target);
-    const known = first.get(from * n + to);
-    const [when, flows] = [born[0] ?? 0, index.of(source).back.length && back.length ? back[0] : Infinity];
-    if (!known) first.set(from * n + to, [when, flows]);
-    else first.set(from * n + to, [Math.min(known[0], when), Math.min(known[1], flows)]);
-  }
-  const edges = segmentsOf(layout.routes, (source, target) => first.get(source * n + target) ?? [0, Infinity]);
-  return { layout, boxes, edges, boxOf, stand, shelves: shelve(boxes), runs: shelve(edges) };
-}
-
-/**
- * The routes cut at their bends, each piece once: routes that leave one box share their way, and a
- * loop over a thousand steps has a thousand routes on one lane. A piece appears with the first route
- * that takes it; `ways` are the routes.
- */
-function segmentsOf(routes, timesOf) {
-  const found = new Map();
-  for (const { source, target, points } of routes) {
-    const [born, flows] = timesOf(source, target);
-    const last = points.length - 1;
-    for (let i = 1; i <= last; i += 1) {
-      const [[x0, y0], [x1, y1]] = [points[i - 1], points[i]];
-      const key = `${x0} ${y0} ${x1} ${y1}`;
-      let piece = found.get(key);
-      if (!piece) {
-        piece = {
-          x0, y0, x1, y1, x: Math.min(x0, x1), y: Math.min(y0, y1), width: Math.abs(x1 - x0), height: Math.abs(y1 - y0),
-          born, flows, first: false, last: false, ways: [],
-        };
-        found.set(key, piece);
-      }
-      piece.born = Math.min(piece.born, born);
-      piece.flows = Math.min(piece.flows, flows);
-      piece.first ||= i === 1;
-      piece.last ||= i === last;
-      piece.ways.push(source, target);
-    }
-  }
-  return [...found.values()];
-}
-
-const SHELF = 1200; // pixels of height that are looked through together
-
-/** Which things lie at which height, so that a frame looks at those in sight alone. */
-function shelve(things) {
-  const shelves = [];
-  things.forEach(({ y, height }, i) => {
-    for (let at = Math.floor(y / SHELF); at <= Math.floor((y + height) / SHELF); at += 1) (shelves[at] ??= []).push(i);
-  });
-  return shelves;
-}
-
-/** The things between two heights, in their order, each once. */
-function between(things, shelves, y0, y1) {
-  const [low, high] = [Math.max(Math.floor(y0 / SHELF), 0), Math.min(Math.floor(y1 / SHELF), shelves.length - 1)];
-  if (high - low > shelves.length / 3) return things;
-  const found = new Set();
-  for (let at = low; at <= high; at += 1) for (const i of shelves[at] ?? []) found.add(i);
-  return [...found].sort((a, b) => a - b).map((i) => things[i]);
-}
-
-/** A piece of a route with the bend of `curve` in graph_layout.js, on a canvas. */
-function trace(context, { x0, y0, x1, y1 }) {
-  context.moveTo(x0, y0);
-  if (x0 === x1 || y0 === y1) context.lineTo(x1, y1);
-  else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
-}
-
 /** `text` cut to a width with an ellipsis, as the context's font measures it. */
 function fitText(context, text, width) {
   if (context.measureText(text).width <= width) return text;
@@ -119,18 +41,17 @@ function fitText(context, text, width) {
  * The state of the picture that is drawn, changed by its owner and drawn with `draw()`:
  * `at`, the step; `lit`, the items that are lit, or null; `selected`, an item or -1.
  */
-function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }) {
+function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf, onkey }) {
   const canvas = h("canvas", { class: "lab-player-canvas", "aria-hidden": "true" });
   const cursor = h("div", {
     class: "lab-player-cursor", tabindex: "0", role: "button", "aria-label": name,
     "aria-roledescription": "box of the graph",
   });
   const tip = h("div", { class: "lab-player-tip", hidden: true });
-  const map = h("canvas", { class: "lab-player-map", "aria-hidden": "true", hidden: true });
   const still = matchMedia("(prefers-reduced-motion: reduce)");
-  const element = h("div", { class: "lab-player-graph" }, canvas, cursor, tip, map);
+  const element = h("div", { class: "lab-player-graph" }, canvas, cursor, tip);
   const pane = {
-    element, canvas, map, cursor, scene, film, index, open: new Set(scene.open), set: null,
+    element, scene, film, index, open: new Set(scene.open), set: null,
     at: film.steps.length - 1, lit: null, selected: -1, hover: -1, only: null, colour: null,
     x: 0, y: 0, scale: 1, width: 0, height: 0, focus: -1, inks: null, touched: false,
   };
@@ -157,7 +78,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
     context.setTransform(zoom, 0, 0, zoom, -pane.x * zoom, -pane.y * zoom);
     paintScene(context, pane);
     placeCursor();
-    paintMap();
+    corner.paint();
   }
 
   function moveOn() {
@@ -394,7 +315,9 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
   function clickAt(px, py) {
     const box = boxAt(px, py);
     cursor.focus({ preventScroll: true });
-    if (box && onSign(box, px, py)) {
+    const leaf = box ? chipAt(box, pane.x + px / pane.scale, pane.y + py / pane.scale) : -1;
+    if (leaf >= 0) onleaf(leaf);
+    else if (box && onSign(box, px, py)) {
       pane.focus = box.item;
       onfold(box.item);
     } else {
@@ -451,55 +374,14 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
     draw();
   });
 
-  // --- the map --------------------------------------------------------------------------------------
-
-  const mapContext = map.getContext("2d");
-  let mapScale = 1;
-  let mapped = null;
-  function paintMap() {
-    const { layout, boxes } = pane.set;
-    const [w, tall] = [pane.width / pane.scale, pane.height / pane.scale];
-    map.hidden = layout.width <= w * 1.15 && layout.height <= tall * 1.15 || pane.width < 260;
-    if (map.hidden) return;
-    mapScale = Math.min(110 / layout.width, 130 / layout.height);
-    const [mw, mh] = [Math.max(layout.width * mapScale, 14), Math.max(layout.height * mapScale, 14)];
-    const key = `${mw} ${mh} ${pane.ratio} ${pane.inks.paper}`;
-    if (mapped?.set !== pane.set || mapped.key !== key) {
-      mapped = { set: pane.set, key, image: document.createElement("canvas") };
-      for (const each of [map, mapped.image]) [each.width, each.height] = [Math.ceil(mw * pane.ratio), Math.ceil(mh * pane.ratio)];
-      map.style.width = `${mw}px`;
-      map.style.height = `${mh}px`;
-      paintBlocks(mapped.image.getContext("2d"), boxes, mapScale * pane.ratio, pane.inks);
-    }
-    const unit = mapScale * pane.ratio;
-    mapContext.setTransform(1, 0, 0, 1, 0, 0);
-    mapContext.clearRect(0, 0, map.width, map.height);
-    mapContext.drawImage(mapped.image, 0, 0);
-    const now = pane.set.boxes[pane.set.boxOf.get(pane.now)];
-    if (now) {
-      mapContext.fillStyle = pane.inks.focus;
-      mapContext.fillRect(now.x * unit - 1, now.y * unit - 1, Math.max(now.width * unit, 3) + 2, Math.max(now.height * unit, 2) + 2);
-    }
-    mapContext.strokeStyle = pane.inks.ink;
-    mapContext.lineWidth = 1.5 * pane.ratio;
-    mapContext.strokeRect(
-      Math.max(pane.x * unit, 1), Math.max(pane.y * unit, 1),
-      Math.min(w * unit, map.width - 2), Math.min(tall * unit, map.height - 2));
-  }
-  const jump = (event) => {
-    const { left, top } = map.getBoundingClientRect();
-    pane.x = (event.clientX - left) / mapScale - pane.width / 2 / pane.scale;
-    pane.y = (event.clientY - top) / mapScale - pane.height / 2 / pane.scale;
+  const corner = overview(pane, (x, y) => {
+    pane.x = x - pane.width / 2 / pane.scale;
+    pane.y = y - pane.height / 2 / pane.scale;
     pane.touched = true;
     hold();
     draw();
-  };
-  map.addEventListener("pointerdown", (event) => {
-    map.setPointerCapture(event.pointerId);
-    jump(event);
   });
-  map.addEventListener("pointermove", (event) => { if (event.buttons) jump(event); });
-
+  element.append(corner.map);
   const sized = new ResizeObserver(resize);
   sized.observe(element);
   const themed = new MutationObserver(() => {
@@ -517,14 +399,4 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onkey }
       cancelAnimationFrame(waiting);
     },
   });
-}
-
-/** What a screen reader says of a box. */
-function sayBox({ at, film, selected }, box) {
-  const { look, about } = box;
-  const chips = look.chips.length ? `, with ${look.chips.join(" and ")}` : "";
-  const size = about.ops.length > 1 ? `, ${about.ops.length} operations` : "";
-  const ran = !about.born.length || about.born[0] <= at ? "" : ", not yet run";
-  const back = about.back.length && about.back[0] <= at && at >= film.forward ? ", backward has passed" : "";
-  return `${[look.title, look.sub, look.shape].filter(Boolean).join(" ")}${chips}${size}${ran}${back}${selected === box.item ? ", selected" : ""}`;
 }

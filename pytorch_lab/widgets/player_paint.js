@@ -224,6 +224,7 @@ function paintChips(context, { inks, film, at }, { fitted: { chips }, about }, m
     chip.node ??= leafOf(film, about, chip.name);
     const { ran } = film.nodes[chip.node] ?? { ran: -1 };
     const reached = ran >= 0 && ran <= at;
+    Object.assign(chip, { x, y });
     context.beginPath();
     context.roundRect(x, y, chip.wide + 10, 14, 7);
     context.fillStyle = inks.paper;
@@ -235,6 +236,12 @@ function paintChips(context, { inks, film, at }, { fitted: { chips }, about }, m
     put(context, chip, x + chip.wide / 2 + 5, y + 10.3);
     x += chip.wide + 14;
   }
+}
+
+/** The leaf whose chip lies at a place of the picture; -1 without. */
+function chipAt({ fitted }, x, y) {
+  const chip = fitted?.chips?.find((each) => x >= each.x && x <= each.x + each.wide + 10 && y >= each.y && y <= each.y + 14);
+  return chip?.node ?? -1;
 }
 
 /** The AccumulateGrad of the parameter that a chip names by the end of its path; -1 without. */

@@ -210,7 +210,7 @@ function detailsPane(view) {
     const key = `${subject.kind} ${subject.index} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)}`;
     if (key === shown) return;
     shown = key;
-    const parts = { op: opDetails, node: nodeDetails, value: valueDetails, frame: frameDetails, start: startDetails }[subject.kind];
+    const parts = { op: opDetails, node: nodeDetails, value: valueDetails, frame: frameDetails, start: startDetails, error: errorDetails }[subject.kind];
     element.replaceChildren(...parts(view, film, subject, at).flat(Infinity).filter(Boolean));
     element.scrollTop = 0;
   }
@@ -233,11 +233,15 @@ function heading(view, title, sub, pinned) {
     }, "×"));
 }
 
-function startDetails(view, film) {
+function startDetails(view, film, { total }) {
   return [
     heading(view, film.name, ""),
-    h("p", {}, "Nothing has run yet. Press ▶, or → for one step."),
+    h("p", {}, total ? "Nothing has run yet. Press play, or the right arrow for one step." : "Click a box to see what it is."),
   ];
+}
+
+function errorDetails(view, film, { pinned }) {
+  return [heading(view, "The run ended here", "", pinned), h("p", { class: "lab-player-bad" }, view.error)];
 }
 
 function valueDetails(view, film, { index, pinned }, at) {

@@ -105,7 +105,7 @@ function transport(view, n) {
   const kept = h("b", { class: "lab-player-kept" });
   const track = h("div", { class: "lab-player-track" },
     h("div", { class: "lab-player-phases", "aria-hidden": "true" },
-      h("span", { style: `width:${(turn * 100).toFixed(2)}%` }, "forward"),
+      h("span", { style: turn < 1 && `width:${(turn * 100).toFixed(2)}%` }, "forward"),
       turn < 1 && h("span", { class: "lab-player-backward" }, "backward"), kept),
     h("div", { class: "lab-player-memory", hidden: peak === 0 },
       charts.map((each) => each.picture), head,

@@ -175,8 +175,10 @@ def test_looks_right_to_axe(stage, trained, theme, zoom):
 
 
 @pytest.mark.parametrize("width", [360, 520, 700, 900, 1300])
-def test_no_overflow(stage, trained, width):
-    view = stage(Player(trained), width=width)
+@pytest.mark.parametrize("backward", [True, False])
+def test_no_overflow(stage, trained, width, backward):
+    record = trained if backward else graph.record(torch.sin, torch.ones(2, requires_grad=True))
+    view = stage(Player(record), width=width)
     assert view.overflow() == 0
 
 
@@ -257,7 +259,8 @@ def test_details_tell_formula_saved_tensors_and_values(stage, trained):
 def test_a_line_lights_its_boxes(stage, trained):
     view = stage(Player(trained))
     view.page.get_by_text("h = self.fc1(x).relu()").click()
-    expect(view.page.locator(".lab-player-note")).to_have_text("Line 22 called 2 operations.")
+    says = f"Line {trained.ops[0].line} called 2 operations."
+    expect(view.page.locator(".lab-player-note")).to_have_text(says)
     expect(view.page.locator(".lab-player-picked")).to_have_count(1)
     view.page.get_by_text("h = self.fc1(x).relu()").click()
     expect(view.page.locator(".lab-player-note")).to_be_hidden()
@@ -411,6 +414,18 @@ def test_a_run_that_failed_opens_at_its_end_with_the_error(stage):
     expect(view.page.locator(".lab-note.lab-bad")).to_contain_text("RuntimeError")
     expect(lit_line(view)).to_contain_text("h")
     view.axe()
+
+
+def test_the_graph_behind_a_tensor_has_no_timeline(stage):
+    w = torch.ones(3, requires_grad=True)
+    view = stage(Player(graph.of((w * 2).exp().sum())))
+    expect(view.page.get_by_role("slider")).to_have_count(0)
+    expect(view.page.locator(".lab-player-details")).to_contain_text("Click a box")
+    walk_to(view, "Exp")
+    expect(heading(view)).to_have_text("Exp")
+    expect(view.page.locator(".lab-player-details")).to_contain_text("dL/dx = dL/dy · y")
+    view.axe()
+    view.picture("player-tensor")
 
 
 def test_two_runs_have_one_timeline(stage):

@@ -4,8 +4,8 @@ import test from "node:test";
 import { load } from "./load.mjs";
 
 const player = await load(
-  "base", "graph_layout", "player_film", "player_items", "player_canvas", "player_paint",
-  "player_panes", "player_timeline", "player",
+  "base", "graph_layout", "player_film", "player_items", "player_pieces", "player_canvas",
+  "player_paint", "player_map", "player_panes", "player_timeline", "player_tools", "player",
 );
 const {
   amount, countUpTo, findNodes, findOps, heldBy, indexItems, leaves, linesThatRan, mergeTimes,
