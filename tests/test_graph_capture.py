@@ -1141,3 +1141,9 @@ def test_models_that_nobody_here_wrote(models: ModuleType, name: str) -> None:
     assert all("/torch/" not in op.file for op in rec.ops)
     called = [op for op in rec.ops if op.module]
     assert len(called) > 0.5 * len(rec.ops)
+
+
+def test_without_compiled_code_nothing_is_said_of_it() -> None:
+    import torch._dynamo  # noqa: F401 - what matters is that it is there
+
+    assert record(net(), torch.ones(1, 4)).notes == ()

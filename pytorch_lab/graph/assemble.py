@@ -65,6 +65,8 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "what ran in a checkpoint runs again in backward; that second run is not recorded"
     if "compiled" in kinds | of_nodes:
         yield "compiled code is one op and one node"
+    elif recorder.sites.compiled:
+        yield "compiled code ran uncompiled, op by op"
     if "transform" in kinds:
         yield "inside a transform of torch.func gradients have no nodes that could be shown"
 

@@ -123,7 +123,7 @@ class _Run:
         """Call it."""
         self.recorder.end = sys._getframe()
         try:
-            with _uncompiled(self.notes), self.recorder:
+            with _uncompiled(), self.recorder:
                 result = self._drain(self.fn(*self.args, **self.kwargs))
         except Exception as caught:  # noqa: BLE001 - the record up to there is what is wanted
             return self._record(None, _spell(caught))  # its frames keep the graph alive until then
@@ -157,7 +157,7 @@ class _Run:
 
 
 @contextmanager
-def _uncompiled(notes: list[str]) -> Iterator[None]:
+def _uncompiled() -> Iterator[None]:
     """Compiled functions run as they are written, so that what they do can be seen.
 
     The compiler would otherwise compile the recording, too, and fail. Without the compiler's module
@@ -169,7 +169,6 @@ def _uncompiled(notes: list[str]) -> Iterator[None]:
     with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
         yield
-    notes.append("compiled code, if there is any, ran uncompiled: op by op")
 
 
 def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:

@@ -52,6 +52,7 @@ class Sites:
         # By id: a code object compares, and hashes, all that it consists of. The last item of each
         # keeps it alive, so that no other code gets its id.
         self._codes: dict[int, tuple[dict[int, Site] | None, types.CodeType]] = {}
+        self.compiled = False  # whether some of the code was to be compiled
 
     def here(self, frame: types.FrameType | None) -> Site:
         """The innermost place of the reader's, from `frame` outwards; always the same object."""
@@ -61,6 +62,7 @@ class Sites:
             known = codes.get(id(code))
             if known is None:
                 known = self._meet(code)
+                self.compiled = self.compiled or _is_compiled(frame)
             decoded = known[0]
             if decoded is not None:
                 site = decoded.get(frame.f_lasti)
@@ -78,6 +80,13 @@ class Sites:
     def _meet(self, code: types.CodeType) -> tuple[dict[int, Site] | None, types.CodeType]:
         known = self._codes[id(code)] = ({} if is_readers(code.co_filename) else None, code)
         return known
+
+
+def _is_compiled(frame: types.FrameType | None) -> bool:
+    """Whether a function of `torch.compile` is running; asked once for each code that is met."""
+    while frame is not None and frame.f_code.co_name != "compile_wrapper":
+        frame = frame.f_back
+    return frame is not None and "_dynamo" in frame.f_code.co_filename
 
 
 def where_raised(error: BaseException) -> str:
