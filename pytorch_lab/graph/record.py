@@ -58,7 +58,7 @@ class Value(NamedTuple):
 
     index: int
     kind: str  # "input", "parameter", "buffer", "constant" (met, but made before), "result"
-    name: str  # "x", "fc.weight"; empty for a result
+    name: str  # "x", "fc.weight"; a result has one only if it is a new version of a named tensor
     shape: Shape
     dtype: str  # "float32"
     device: str
@@ -70,7 +70,7 @@ class Value(NamedTuple):
     storage: int  # values with the same number share memory
     view_of: int | None  # the value whose memory this one looks into
     op: int | None  # which op made it; None for what came from outside
-    node: int | None  # its grad_fn; for a leaf that asks for a gradient its AccumulateGrad
+    node: int | None  # its grad_fn, for a leaf its AccumulateGrad; None if dropped when read
     stats: Stats | None
     numbers: tuple[float, ...] | None  # all elements in order, of small tensors with values="full"
 
@@ -150,7 +150,7 @@ class Node(NamedTuple):
     saved: tuple[Saved, ...]
     freed: bool | None  # whether `saved` is gone; None before backward, and where nothing was saved
     parameter: str | None  # of an AccumulateGrad: the name of its leaf, "" if it has none
-    op: int | None  # which of `record.ops` made it
+    op: int | None  # which of `record.ops` made it; None for AccumulateGrad
     sequence: int  # torch's own count; the larger is the younger. -1 for AccumulateGrad
     grads: tuple[Stats | None, ...]  # of the gradients that reached it; empty if it did not run
     hooks: int  # how many hooks of the reader's are on it
