@@ -371,6 +371,15 @@ def test_an_error_of_the_code_itself_is_a_box_of_its_own():
     assert titles(scene, ("error",)) == ["ValueError"]
 
 
+def test_an_error_before_the_first_op_is_drawn_as_well():
+    def fn(x):
+        raise ValueError("no such thing")
+
+    scene = scene_of(graph.record(fn, torch.ones(2)))
+    assert titles(scene) == ["", "ValueError"]
+    assert len(shown(scene)) == 1
+
+
 def test_a_record_without_ops_shows_its_nodes():
     x = torch.ones(2, requires_grad=True)
     scene = scene_of(graph.of((x * 2).exp().sum()))

@@ -57,7 +57,8 @@ class Layout(NamedTuple):
         width: of the whole.
         height: of the whole.
         boxes: all that show, a frame before what is in it; the root is not among them.
-        routes: one for each pair of items that show and have an edge between them.
+        routes: one for each pair of items that show and have an edge between them; an edge and its
+            opposite are one.
     """
 
     width: float

@@ -143,7 +143,7 @@ def scene_of(record: Any, view: str = "ops") -> Scene:
     """
     if view not in VIEWS:
         raise UsageError(f"expected a view of {VIEWS}, got {view!r}; leave it out for 'ops'")
-    if not record.ops:
+    if not record.ops and record.nodes:
         view = "autograd"
     return _Writer(Tree(record, view), record, view).scene()
 
