@@ -1147,3 +1147,24 @@ def test_without_compiled_code_nothing_is_said_of_it() -> None:
     import torch._dynamo  # noqa: F401 - what matters is that it is there
 
     assert record(net(), torch.ones(1, 4)).notes == ()
+
+
+def test_a_tensor_from_nowhere_is_not_taken_for_a_dead_one() -> None:
+    """`from_numpy` is not seen by a function mode, and its tensor gets the id of a dropped one."""
+    array = numpy.ones(3, dtype=numpy.float32)
+    taken = 0
+
+    def run(x: torch.Tensor) -> None:
+        nonlocal taken
+        for _ in range(50):
+            gone = x * 2
+            number = id(gone)
+            del gone
+            fresh = torch.from_numpy(array)
+            taken += id(fresh) == number
+            fresh.exp()
+
+    rec = record(run, torch.ones(2))
+    check(rec)
+    assert taken
+    assert {rec.values[op.inputs[0]].shape for op in rec.ops if op.name == "exp"} == {(3,)}
