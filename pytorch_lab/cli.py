@@ -10,6 +10,7 @@ Exit codes: 0 it worked; 1 it worked and the answer is no (a check failed, the c
 import io
 import json
 import re
+import signal
 import sys
 import textwrap
 from pathlib import Path
@@ -166,10 +167,15 @@ def grade(
     from pytorch_lab import grading
     from pytorch_lab.grading.trouble import one_line
 
-    rows = grading.grade(
-        folder, assignment, out,
-        seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
-    )  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
+    try:
+        rows = grading.grade(
+            folder, assignment, out,
+            seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        print("pytorch-lab: stopped; no marks were written.", file=sys.stderr)
+        raise typer.Exit(130) from None
     students = sorted({row.student for row in rows})
     width = max((len(one_line(student)) for student in students), default=0)
     for student in students:

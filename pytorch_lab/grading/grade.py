@@ -21,6 +21,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from pytorch_lab import scratch
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
 from pytorch_lab.grading.nbval_run import Pytest
@@ -110,9 +111,11 @@ def grade(
     for submission in found:
         _take(batch, submission, instructor, seed)
     with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pytorch-lab-grade-")))
+        work = scratch.make("grade")
+        stack.callback(shutil.rmtree, work, ignore_errors=True)
         warm = stack.enter_context(Worker()).run if sandbox else None
         pytest = Pytest(timeout_cell, warm)
+        stack.callback(pytest.stop)
         reference = _reference(instructor, assignment, batch.exercises, work, seed, pytest)
         _run_all(batch, reference, work, pytest, workers)
     rows = [row for submission in found for row in _rows(batch, submission.student)]
@@ -199,7 +202,11 @@ def _run_all(
         write(work / f"students-{number % workers}" / f"{number:05}.ipynb", notebook)
     folders = sorted(work.glob("students-*"))
     with ThreadPoolExecutor(len(folders)) as pool:
-        done = list(pool.map(pytest, folders))
+        try:
+            done = list(pool.map(pytest, folders))
+        except BaseException:  # an interrupt: the pool would wait for the end of all of them
+            pytest.stop()
+            raise
     batch.records = _verdicts([record for records, _ in done for record in records], students)
     batch.ended = "; ".join(filter(None, (ended for _, ended in done)))
     if batch.ended and not batch.records:

@@ -2,10 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,14 @@ _ENV = {
 _KEYS = {"submission", "exercise", "status", "reason"}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Pytest:
     """Runs the notebooks of a folder; nothing of the user's own pytest settings takes part."""
 
     timeout_cell: int
     warm: Path | None  # the folder of the warm worker; None without a sandbox
+    running: set[subprocess.Popen[str]] = field(default_factory=set)
+    stopped: bool = False
 
     def __call__(self, folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
         """A record for each exercise that was judged, and why the run ended early, or ""."""
@@ -60,14 +63,26 @@ class Pytest:
         if self.warm is not None:
             command.append("--lab-sandbox")
             env[provisioner.ATTACH] = str(self.warm)
-        done = subprocess.run(  # the command is ours
-            command, cwd=folder, env=env, capture_output=True, text=True,
-            errors="replace", check=False,
+        process = subprocess.Popen(  # the command is ours
+            command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
-        if done.returncode not in (0, 1):
-            told = one_line((done.stdout + done.stderr)[-2000:])[-300:]
-            return records(results), f"it ended with code {done.returncode}: {told}"
+        self.running.add(process)
+        if self.stopped:
+            process.kill()
+        said, _ = process.communicate()
+        self.running.discard(process)
+        if process.returncode not in (0, 1):
+            told = one_line(said[-2000:])[-300:]
+            return records(results), f"it ended with code {process.returncode}: {told}"
         return records(results), ""
+
+    def stop(self) -> None:
+        """End every process that runs, with the kernels below it."""
+        self.stopped = True
+        for process in list(self.running):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
 
 
 def records(results: Path) -> list[dict[str, Any]]:

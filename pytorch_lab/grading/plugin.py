@@ -15,7 +15,7 @@ One JSON line per exercise goes to FILE. With `--lab-reference` values are recor
 import json
 import os
 import shutil
-import tempfile
+import signal
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Any
 import nbformat
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
+from pytorch_lab import scratch
 from pytorch_lab.checks.compare import difference
 from pytorch_lab.grading.kernel import KernelDied, TimedOut, WatchedKernel
 from pytorch_lab.grading.overlay import MIME, ROLE
@@ -47,6 +48,12 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption("--lab-results", help="the file for one JSON line per exercise")
     group.addoption("--lab-sandbox", action="store_true", help="shut every kernel in")
     group.addoption("--lab-reference", action="store_true", help="record values, compare none")
+
+
+def pytest_configure(config: Any) -> None:
+    """Let SIGTERM end the run in order, kernels first, as Ctrl-C does."""
+    if config.option.lab_results:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collect_file(file_path: Path, parent: Any) -> "GradedFile | None":
@@ -119,7 +126,7 @@ class GradedFile(IPyNbFile):
 
     def start_kernel(self) -> None:
         """A kernel in an empty folder, which knows nothing of pytest or of the grader's user."""
-        self.folder = tempfile.mkdtemp(prefix="pytorch-lab-kernel-")
+        self.folder = str(scratch.make("kernel"))
         work = Path(self.folder, "work")
         work.mkdir()
         hidden = ("PYTEST_", "PYTHONSTARTUP", "COV_")

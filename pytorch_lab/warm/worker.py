@@ -17,12 +17,12 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
+from pytorch_lab import scratch
 from pytorch_lab.errors import LabError
 from pytorch_lab.warm import nest, sandbox
 from pytorch_lab.warm.server import SOCKET, WARM
@@ -90,13 +90,14 @@ class Worker(Door):
     """
 
     def __init__(self) -> None:
-        super().__init__(Path(tempfile.mkdtemp(prefix="pytorch-lab-warm-")))
+        super().__init__(scratch.make("warm"))
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self._give_to_sandbox(self.run)
             self.process = subprocess.Popen(
                 [*sandbox.command(self.run, _ENV), sys.executable, "-m", "pytorch_lab.warm.server"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for who asked, and it ends us in order
             )  # fmt: skip
             _await_warm(self.process)
         except BaseException:

@@ -4,39 +4,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from pytorch_lab import course
+from tests.processes import descendants, gone, until, with_argument
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="bubblewrap and namespaces are Linux's"
 )
 SECONDS = 20  # more than any end takes on a busy machine
-
-
-def marked(word):
-    """Host processes with `word` among their arguments."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                arguments = (folder / "cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if word.encode() in arguments:
-                found.append(int(folder.name))
-    return found
-
-
-def until(condition):
-    """Wait for a condition that must come; the deadline only ends a test that fails."""
-    end = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.02)
 
 
 # ------------------------------------------------------------------------------------------- warm
@@ -214,9 +192,9 @@ import subprocess, sys
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {word!r}],
                  start_new_session=True)
 """)
-    until(lambda: marked(word))
+    until(lambda: with_argument(word))
     kernel.kernel.kill()
-    until(lambda: not marked(word))
+    until(lambda: not with_argument(word))
     assert not kernel.kernel.folder.exists()
 
 
@@ -238,24 +216,4 @@ time.sleep(600)
     asking.kill()
     asking.wait()
     asking.stdout.close()
-    until(lambda: not any(Path(f"/proc/{pid}").exists() and not is_zombie(pid) for pid in family))
-
-
-def is_zombie(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-def descendants(pid):
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (OSError, IndexError):
-                continue
-            if parent == pid:
-                found += [int(folder.name), *descendants(int(folder.name))]
-    return found
+    until(lambda: gone(family))

@@ -1,0 +1,43 @@
+"""Temporary folders that do not outlive their process for long, however it ended.
+
+A folder's name tells whose it is: `pytorch-lab-<what>-<process>-<random>`. Whoever makes one first
+removes those of processes that are gone: a killed run cannot do it itself.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+_NAME = re.compile(r"pytorch-lab-[a-z]+-(\d+)-\w+")
+
+
+def make(what: str) -> Path:
+    """A new folder of this process; whoever asks for it removes it.
+
+    Example:
+        >>> folder = make("doctest")
+        >>> folder.is_dir(), f"-{os.getpid()}-" in folder.name
+        (True, True)
+        >>> shutil.rmtree(folder)
+    """
+    _sweep(Path(tempfile.gettempdir()))
+    return Path(tempfile.mkdtemp(prefix=f"pytorch-lab-{what}-{os.getpid()}-"))
+
+
+def _sweep(place: Path) -> None:
+    for entry in place.glob("pytorch-lab-*"):
+        named = _NAME.fullmatch(entry.name)
+        if named and not _is_alive(int(named[1])) and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)  # another user's stays
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's, or the number means something else here
+        return True
+    return True
