@@ -1144,7 +1144,7 @@ def test_models_that_nobody_here_wrote(models: ModuleType, name: str) -> None:
 
 
 def test_without_compiled_code_nothing_is_said_of_it() -> None:
-    import torch._dynamo  # noqa: F401 - what matters is that it is there
+    import torch._dynamo
 
     assert record(net(), torch.ones(1, 4)).notes == ()
 
