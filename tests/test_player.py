@@ -59,7 +59,18 @@ def lists(flat):
     return found
 
 
-def test_ops_come_back_from_their_columns(trained):
+def left(x):
+    s = (x * 2).sum()
+    if s.item() > 0:  # an op without an output
+        s = s + 1
+    return s * 3
+
+
+@pytest.mark.parametrize("case", ["trained", "left"])
+def test_ops_come_back_from_their_columns(trained, case):
+    if case == "left":
+        trained = graph.record(left, torch.ones(2, requires_grad=True))
+        assert any(not op.outputs for op in trained.ops)
     film = player_state.film(trained)
     ops, words = film["ops"], film["words"]
     assert [words[place] for place in ops["name"]] == [op.name for op in trained.ops]
@@ -254,7 +265,8 @@ def test_two_records_side_by_side():
     assert len(state["films"]) == 2
     assert state["diff"]["only"] == [list(diff.only_a), list(diff.only_b)]
     assert "1 only in B" in state["totals"]
-    assert "if" in state["totals"]
+    where = diff.branch.site.where
+    assert state["totals"].endswith(f"if x.sum() > 0 at {where}: true in A, false in B")
     assert state["diff"]["lines"] == [[diff.branch.site.file, diff.branch.site.line]]
 
 

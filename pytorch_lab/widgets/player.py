@@ -207,8 +207,8 @@ def _difference(diff: Any) -> str:
     counts += f"{len(diff.only_b):,} only in B"
     if branch is None:
         return counts
-    condition = f" ({branch.condition})" if branch.condition else ""
-    return f"{counts} · {branch.site.where}: {branch.kind}{condition} {branch.says}"
+    decision = " ".join(word for word in (branch.kind, branch.condition) if word)
+    return f"{counts} · {decision} at {branch.site.where}: {branch.says}"
 
 
 def _diff(diff: Any) -> dict[str, Any]:

@@ -141,6 +141,8 @@ test("two runs on one timeline: the common steps at once, the others one after t
   assert.deepEqual(a, [0, 1, 2, 3, 3, 4, 5]);
   assert.deepEqual(b, [0, 1, 1, 1, 2, 3, 4]);
   assert.deepEqual(mergeTimes([run(2, 0)], [], []), [[0, 1, 2]]);
+  const crossed = mergeTimes([run(0, 2), run(0, 2)], [], [[0, 1], [1, 0]]);
+  assert.deepEqual(crossed, [[0, 0, 1, 2], [0, 1, 2, 2]]); // what is not in the order of both
 });
 
 test("the chart keeps the peaks when it has fewer points than steps", () => {
