@@ -46,6 +46,9 @@ function placeTheRest(scene, film, { itemOfOp, itemOfNode, itemOfValue }) {
       const own = op.node >= 0 ? op.node : op.nodes[0];
       if (own !== undefined) itemOfOp[op.index] = itemOfNode[own];
     }
+    for (let node = film.nodes.length - 1; node >= 0; node -= 1) { // a leaf's is a chip on its neighbour
+      for (const next of film.nodes[node].next) if (itemOfNode[next] < 0) itemOfNode[next] = itemOfNode[node];
+    }
     return;
   }
   for (const node of film.nodes) if (node.op >= 0) itemOfNode[node.index] = itemOfOp[node.op];

@@ -132,7 +132,8 @@ function paintBox(context, pane, box) {
   const { inks, at, film } = pane;
   const { born, back, began } = progress(box, at, film.forward);
   const now = box.item === pane.now;
-  const alpha = (dimmed(pane, box.item) ? 0.32 : 1) * (began ? 1 : LATER);
+  const lit = pane.litBoxes?.has(box.item);
+  const alpha = (dimmed(pane, box.item) ? 0.32 : 1) * (began || lit ? 1 : LATER);
   const folded = isFolded(box);
   box.fitted ??= fitWords(context, box);
   context.globalAlpha = alpha;
@@ -150,7 +151,7 @@ function paintBox(context, pane, box) {
     context.fill();
   }
   context.globalAlpha = now ? 1 : alpha;
-  paintBorder(context, pane, body, { back, now });
+  paintBorder(context, pane, body, { back, now, lit });
   if (box.paint && began && box.look.kind !== "input") {
     context.fillStyle = inks.hue[box.paint.hue];
     context.fillRect(body.x + 1, body.y + 6, 3, body.height - 12);
@@ -175,13 +176,13 @@ function paintSheet(context, { inks }, sheet) {
   context.stroke();
 }
 
-function paintBorder(context, { inks, selected, hover, scale, only }, box, { back, now }) {
+function paintBorder(context, { inks, selected, hover, scale, only }, box, { back, now, lit }) {
   const { marks } = box.look;
   const lost = marks.includes("error");
   context.strokeStyle = lost ? inks.bad : now ? (back ? inks.hue.orange : inks.focus)
-    : selected === box.item ? inks.focus : back ? inks.hue.orange
+    : selected === box.item || lit ? inks.focus : back ? inks.hue.orange
     : hover === box.item ? inks.ink : inks.edge;
-  context.lineWidth = now ? 3 : selected === box.item || lost ? 2 : back ? 1.6 : 1;
+  context.lineWidth = now ? 3 : selected === box.item || lost || lit ? 2 : back ? 1.6 : 1;
   const apart = marks.includes("no_grad") || marks.includes("inference") || marks.includes("detach");
   context.setLineDash(apart ? [5, 3] : []);
   context.stroke();
@@ -245,12 +246,17 @@ function chipAt({ fitted }, x, y) {
 }
 
 /** The AccumulateGrad of the parameter that a chip names by the end of its path; -1 without. */
-function leafOf(film, { ops }, name) {
+function leafOf(film, { ops, nodes }, name) {
+  const isIt = (path) => path === name || path?.endsWith(`.${name}`);
   for (const op of ops) {
-    for (const place of op >= 0 ? film.ops[op].inputs : []) {
+    for (const place of film.ops[op].inputs) {
       const value = film.values[place];
-      if (value.leaf && value.node >= 0 && (value.name === name || value.name.endsWith(`.${name}`))) return value.node;
+      if (value.leaf && value.node >= 0 && isIt(value.name)) return value.node;
     }
+  }
+  for (const node of nodes) {
+    const leaf = film.nodes[node].next.find((next) => isIt(film.nodes[next].parameter));
+    if (leaf !== undefined) return leaf;
   }
   return -1;
 }
@@ -296,7 +302,7 @@ function paintSmall(context, pane, boxes) {
     const dim = dimmed(pane, box.item);
     const began = !box.about.born.length || box.about.born[0] <= at;
     const back = at >= pane.film.forward && box.about.back.length > 0 && box.about.back[0] <= at;
-    const wanted = !began || dim ? inks.line : back ? inks.hue.orange : box.paint ? inks.hue[box.paint.hue] : inks.edge;
+    const wanted = pane.litBoxes?.has(box.item) ? inks.focus : !began || dim ? inks.line : back ? inks.hue.orange : box.paint ? inks.hue[box.paint.hue] : inks.edge;
     const [y, x] = [Math.round(box.y * scale * 2), Math.round(box.x * scale)];
     if (y === row && x === column && wanted === style) continue;
     [row, column] = [y, x];
@@ -402,7 +408,7 @@ function svgContext(measure) {
     fillText(text, x, y) {
       const [, weight, points] = /^(?:(\d+) )?([\d.]+)px/.exec(context.font);
       const anchor = context.textAlign === "center" ? ' text-anchor="middle"' : "";
-      parts.push(`<text x="${short(x)}" y="${short(y + Number(points) * 0.34)}" font-size="${points}" font-family="${escapeXml(CANVAS_MONO)}"` +
+      parts.push(`<text x="${short(x)}" y="${short(y + (context.textBaseline === "middle" ? Number(points) * 0.34 : 0))}" font-size="${points}" font-family="${escapeXml(CANVAS_MONO)}"` +
         `${weight ? ` font-weight="${weight}"` : ""}${anchor} fill="${context.fillStyle}"${alpha("fill-opacity")}>${escapeXml(text)}</text>`);
     },
     measureText(text) {

@@ -369,6 +369,8 @@ def test_the_other_view_is_the_autograd_graph(stage, trained):
     expect(view.page.locator(".lab-player-count")).to_have_text("1 found")
     view.page.get_by_role("searchbox").press("Enter")
     expect(heading(view)).to_have_text("Relu")
+    view.page.get_by_role("searchbox").fill("fc1.weight")  # a chip, on the node that feeds it
+    expect(view.page.locator(".lab-player-count")).to_have_text("1 found")
 
 
 def downloaded(view, name):

@@ -13,6 +13,7 @@ from pytorch_lab.widgets.clinic import Clinic
 from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
 from pytorch_lab.widgets.order import Order
+from pytorch_lab.widgets.player import Player
 from pytorch_lab.widgets.predict import Predict
 from pytorch_lab.widgets.recall import Recall
 from pytorch_lab.widgets.xray import Xray
@@ -45,7 +46,8 @@ WIDGETS = {
     ),
     "xray": lambda: lab.show(Hiding()),
 }  # fmt: skip
-SHEETS = {kind._css for kind in (Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Xray)}
+KINDS = (Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Xray)
+SHEETS = {kind._css for kind in KINDS}
 
 
 @pytest.mark.parametrize("name", WIDGETS)
