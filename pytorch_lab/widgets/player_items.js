@@ -81,10 +81,16 @@ export function countUpTo(sorted, at) {
   return low;
 }
 
+/** Whether backward needs anything that was saved here. */
+export function savesAny(film, { ops, nodes }) {
+  return ops.length ? ops.some((op) => film.ops[op].saved > 0) : nodes.some((node) => film.nodes[node].saved > 0);
+}
+
 /** The bytes that an item's nodes keep after a step. */
 export function heldBy(film, { ops, nodes }, at) {
   let held = 0;
   for (const op of ops) if (op <= at) held += film.ops[op].saved;
+  if (!ops.length) for (const node of nodes) if (film.nodes[node].op <= at) held += film.nodes[node].saved;
   if (held) {
     for (const node of nodes) {
       const { ran, freed, saved } = film.nodes[node];

@@ -278,7 +278,7 @@ function paintProgress(context, { inks }, { x, y, width, height, about }, born, 
 /** A small square while tensors are kept for backward; hollow once they are freed. */
 function paintKept(context, { at, film, inks }, box) {
   const { about } = box;
-  if (about.saves === undefined) about.saves = heldBy(film, about, film.forward - 1) > 0;
+  about.saves ??= savesAny(film, about);
   if (!about.saves) return;
   const held = heldBy(film, about, at) > 0;
   const [x, y] = [box.x + box.width - 10, box.y + box.height - 10];

@@ -9,7 +9,7 @@ const player = await load(
 );
 const {
   amount, countUpTo, findNodes, findOps, heldBy, indexItems, leaves, linesThatRan, mergeTimes,
-  opOfStep, opsOfLine, outline, paint, pathTo, sayStep, spellBytes, spellFile, spellNumber,
+  opOfStep, opsOfLine, outline, paint, pathTo, savesAny, sayStep, spellBytes, spellFile, spellNumber,
   spellShape, spellTime, sums, unpackFilm, unpackScene,
 } = player;
 
@@ -113,6 +113,9 @@ test("a box keeps bytes until its nodes have run", () => {
   const one = film();
   const about = indexItems(unpackScene(SCENE), one).of(2);
   assert.deepEqual([-1, 0, 1, 3, 4, 5].map((at) => heldBy(one, about, at)), [0, 24, 48, 48, 24, 0]);
+  const nodes = { ops: [], nodes: [1] }; // as in the view of the autograd graph
+  assert.deepEqual([-1, 0, 4, 5].map((at) => heldBy(one, nodes, at)), [0, 24, 24, 0]);
+  assert.deepEqual([[1], [3]].map((some) => savesAny(one, { ops: [], nodes: some })), [true, false]);
 });
 
 test("colours: hues for kinds, strength for sizes", () => {
