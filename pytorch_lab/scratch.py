@@ -13,8 +13,15 @@ from pathlib import Path
 _NAME = re.compile(r"pytorch-lab-[a-z]+-(\d+)-\w+")
 
 
-def make(what: str) -> Path:
+LONGEST_FOR_SOCKETS = 60  # a socket's path ends at 107 characters; ours have up to 40 below
+
+
+def make(what: str, *, for_sockets: bool = False) -> Path:
     """A new folder of this process; whoever asks for it removes it.
+
+    Args:
+        what: a word for its name.
+        for_sockets: whether sockets will lie in it; a long `TMPDIR` is then left aside.
 
     Example:
         >>> folder = make("doctest")
@@ -22,8 +29,11 @@ def make(what: str) -> Path:
         (True, True)
         >>> shutil.rmtree(folder)
     """
-    _sweep(Path(tempfile.gettempdir()))
-    return Path(tempfile.mkdtemp(prefix=f"pytorch-lab-{what}-{os.getpid()}-"))
+    place = Path(tempfile.gettempdir())
+    if for_sockets and len(str(place)) > LONGEST_FOR_SOCKETS:
+        place = Path("/tmp")
+    _sweep(place)
+    return Path(tempfile.mkdtemp(prefix=f"pytorch-lab-{what}-{os.getpid()}-", dir=place))
 
 
 def _sweep(place: Path) -> None:

@@ -26,6 +26,7 @@ from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from pytorch_lab import scratch
 from pytorch_lab.checks.compare import difference
+from pytorch_lab.errors import LabError
 from pytorch_lab.grading.kernel import KernelDied, TimedOut, WatchedKernel
 from pytorch_lab.grading.overlay import MIME, ROLE
 from pytorch_lab.grading.trouble import one_line, trouble
@@ -138,7 +139,7 @@ class GradedFile(IPyNbFile):
         try:
             sandbox = self.config.option.lab_sandbox
             self.kernel = WatchedKernel(str(work), env, sandbox=sandbox)
-        except (RuntimeError, TimedOut, KernelDied) as error:
+        except (RuntimeError, LabError, TimedOut, KernelDied) as error:
             self.lose_kernel()
             raise NoKernel from error
 

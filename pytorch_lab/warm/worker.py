@@ -90,7 +90,7 @@ class Worker(Door):
     """
 
     def __init__(self) -> None:
-        super().__init__(scratch.make("warm"))
+        super().__init__(scratch.make("warm", for_sockets=True))
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self._give_to_sandbox(self.run)
