@@ -5,7 +5,8 @@ CPU time, medians with their spread; ratios are medians of what stood side by si
 Garbage is collected before each step and the collector is on while it runs, as in a notebook
 (`record` lets it rest by itself). Exits with 1 when a bar is missed.
 
-    --peers         torchlens and torchview in the same rounds, if they are installed
+    --peer NAME     torchlens or torchview in the same rounds, if it is installed; one at a time,
+                    since torchlens changes all of torch, and torchview never ends after it
     --only NAMES    some of the models
     --quick         three rounds instead of up to a hundred: to see that it runs
 """
@@ -90,8 +91,8 @@ def capture(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
         "values='none'": lambda: watched(model, inputs, "none"),
         "values='summary'": lambda: watched(model, inputs, "summary"),
     }
-    others = peers(model, inputs) if args.peers else {}
-    works |= {peer: work for peer, work in others.items() if (peer, name) not in ENDLESS}
+    if args.peer and (args.peer, name) not in ENDLESS:
+        works |= peer(args.peer, model, inputs)
     before = functools.partial(model.zero_grad, set_to_none=True)
     times = rounds(works, args.rounds or MODELS[name].repetitions, before)
     bars = [Bar("plain step", statistics.median(times["plain step"]), unit="ms",
@@ -162,24 +163,23 @@ def stepped(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
 # ------------------------------------------------------------------------------------------ peers
 
 
-ENDLESS = {("torchlens.trace", "20k nodes")}  # it was stopped after minutes
+ENDLESS = {("torchlens", "20k nodes")}  # it was stopped after minutes
 
 
-def peers(model: torch.nn.Module, inputs: Any) -> dict[str, Work]:
-    """What else is installed; they watch the forward alone."""
-    calls = {
-        "torchlens.trace": lambda lens: lens.trace(model, inputs),
-        "torchview.draw_graph": lambda view: view.draw_graph(model, input_data=inputs, depth=10),
-    }
-    found: dict[str, Work] = {}
-    for name, call in calls.items():
-        try:
-            module = importlib.import_module(name.partition(".")[0])
-        except ImportError:
-            print(f"  {name.partition('.')[0]} is not installed")
-        else:
-            found[name] = functools.partial(call, module)
-    return found
+PEERS: dict[str, Callable[[Any, torch.nn.Module, Any], Any]] = {
+    "torchlens": lambda lens, model, inputs: lens.trace(model, inputs),
+    "torchview": lambda view, model, inputs: view.draw_graph(model, input_data=inputs, depth=10),
+}
+
+
+def peer(name: str, model: torch.nn.Module, inputs: Any) -> dict[str, Work]:
+    """What else is installed; it watches the forward alone."""
+    try:
+        module = importlib.import_module(name)
+    except ImportError:
+        print(f"  {name} is not installed")
+        return {}
+    return {name: functools.partial(PEERS[name], module, model, inputs)}
 
 
 # ------------------------------------------------------------------------------------------- main
@@ -229,7 +229,7 @@ def judge(name: str, args: argparse.Namespace) -> Iterator[Bar]:
 def main() -> int:
     """Print the table; 1 if a bar was missed."""
     parser = argparse.ArgumentParser(description="What does watching cost, and is it right?")
-    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--peer", choices=list(PEERS))
     parser.add_argument("--only", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--quick", action="store_const", const=3, dest="rounds")
     args = parser.parse_args()

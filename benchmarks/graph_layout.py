@@ -21,9 +21,9 @@ import graphlay
 import torch
 
 from pytorch_lab import graph
-from pytorch_lab.graph.layout import Diagram, layout, stand_ins
-from pytorch_lab.graph.picture import to_svg
-from pytorch_lab.graph.scene import Scene, scene_of
+from pytorch_lab.graph.drawing.layout import Diagram, layout, stand_ins
+from pytorch_lab.graph.drawing.picture import to_svg
+from pytorch_lab.graph.drawing.scene import Scene, scene_of
 
 ROUNDS = 7
 TESTS = Path(__file__).parents[1] / "tests"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pytorch_lab.graph.layout import Layout
+from pytorch_lab.graph.drawing.layout import Layout
 
 Line = tuple[int, int, Sequence[tuple[float, float]]]  # source, target, points
 

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph import GraphDiff, alignment, compare
-from pytorch_lab.graph.alignment import align, hunks
+from pytorch_lab.graph import GraphDiff, compare
+from pytorch_lab.graph.comparing import alignment
+from pytorch_lab.graph.comparing.alignment import align, hunks
 
 POSITIVE = torch.ones(3, requires_grad=True)
 NEGATIVE = (-torch.ones(3)).requires_grad_()

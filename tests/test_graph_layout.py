@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytorch_lab.graph.layout import Diagram, layout, stand_ins
+from pytorch_lab.graph.drawing.layout import Diagram, layout, stand_ins
 from tests.drawn import boxes_of, crossings, lines_of, through_boxes
 
 SIZE = (60.0, 30.0)

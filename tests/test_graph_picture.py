@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from pytorch_lab import graph
-from pytorch_lab.graph.picture import to_svg
-from pytorch_lab.graph.scene import scene_of
+from pytorch_lab.graph.drawing.picture import to_svg
+from pytorch_lab.graph.drawing.scene import scene_of
 from tests import drawn
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

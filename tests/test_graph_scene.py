@@ -11,9 +11,9 @@ from torch import nn
 
 from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.folding import MOST, Bud, loops_of
-from pytorch_lab.graph.layout import layout
-from pytorch_lab.graph.scene import BOXES, Scene, scene_of
+from pytorch_lab.graph.drawing.folding import MOST, Bud, loops_of
+from pytorch_lab.graph.drawing.layout import layout
+from pytorch_lab.graph.drawing.scene import BOXES, Scene, scene_of
 from tests import drawn
 from tests.drawn import boxes_of, crossings, lines_of, through_boxes
 

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.autograd import freeze, walk
-from pytorch_lab.graph.direct import Direct, needs_engine
-from pytorch_lab.graph.engines import Engine
-from pytorch_lab.graph.stepper import Stepper
+from pytorch_lab.graph.walking.autograd import freeze, walk
+from pytorch_lab.graph.walking.direct import Direct, needs_engine
+from pytorch_lab.graph.walking.engines import Engine
+from pytorch_lab.graph.walking.stepper import Stepper
 from tests.autograd_cases import CASES, Two, bits, build, leaf
 
 ONLY_TORCH_CAN = {
@@ -299,7 +299,7 @@ def test_who_stops_in_the_middle_leaves_no_thread_and_no_hook(end: str) -> None:
 
 def test_an_interpreter_that_ends_in_the_middle_ends_quietly() -> None:
     code = (
-        "import torch; from pytorch_lab.graph.stepper import Stepper\n"
+        "import torch; from pytorch_lab.graph.walking.stepper import Stepper\n"
         "x = torch.ones(2, requires_grad=True); s = Stepper(x.exp().sum()); s.step(); print('on')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

@@ -12,9 +12,9 @@ from torch import nn
 
 from pytorch_lab.errors import ModelError, UsageError
 from pytorch_lab.graph import Explanation, record, why_error, why_gradient, why_none
-from pytorch_lab.graph.conflicts import conflicts
-from pytorch_lab.graph.error_words import WORDS
-from pytorch_lab.graph.why_in_place import Change, change_in
+from pytorch_lab.graph.explaining.conflicts import conflicts
+from pytorch_lab.graph.explaining.error_words import WORDS
+from pytorch_lab.graph.explaining.why_in_place import Change, change_in
 from tests.autograd_mistakes import carried
 
 

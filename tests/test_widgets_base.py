@@ -75,6 +75,7 @@ def test_repr_has_no_address():
 def test_one_widget_is_three_files():
     """Every stem, own or shared, has its `.js` and `.css`; the shared ones come first."""
     import pytorch_lab.widgets.xray  # noqa: F401 - one of them, at least
+
     found = [cls for cls in classes() if cls.stem]
     assert {cls.stem for cls in found} >= {"xray"}
     for cls in found:

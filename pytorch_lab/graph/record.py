@@ -56,7 +56,7 @@ class Stats(NamedTuple):
 class Value(NamedTuple):
     """A tensor at one moment: an in-place op makes a new value of the same tensor."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     kind: str  # "input", "parameter", "buffer", "constant" (met, but made before), "result"
     name: str  # "x", "fc.weight"; a result has one only if it is a new version of a named tensor
     shape: Shape
@@ -78,7 +78,7 @@ class Value(NamedTuple):
 class Op(NamedTuple):
     """One call of a torch function."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     name: str  # "linear", "add", "relu_", "cross_entropy"
     kind: str  # see KINDS
     site: Site
@@ -139,7 +139,7 @@ class Saved(NamedTuple):
 class Node(NamedTuple):
     """A node of the autograd graph."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     name: str  # "AddmmBackward0"
     kind: str  # "builtin", "accumulate", "function", "compiled", "checkpoint"
     next: tuple[int, ...]  # where its gradients go: places in `record.nodes`; nobody's are left out
@@ -159,10 +159,10 @@ class Node(NamedTuple):
 class Call(NamedTuple):
     """One run of a module's forward."""
 
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride]
     path: str  # "encoder.layers.0"; "" is the root
     type: str  # "TransformerEncoderLayer"
-    count: int  # the how-manieth call of this module, from 0
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride] # the how-manieth call of this module, from 0
     parent: int | None
     first_op: int
     end_op: int  # one past its last

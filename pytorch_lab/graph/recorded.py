@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.autograd import Live, walk
-from pytorch_lab.graph.backward import Summary, watch
-from pytorch_lab.graph.memory import timeline
 from pytorch_lab.graph.record import Call, Node, Op, Value
-from pytorch_lab.graph.stats import summarise
-from pytorch_lab.graph.stepper import Stepper
+from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.walking.autograd import Live, walk
+from pytorch_lab.graph.walking.backward import Summary, watch
+from pytorch_lab.graph.walking.memory import timeline
+from pytorch_lab.graph.walking.stepper import Stepper
 
 _NO_GRAPH = (
     "expected a graph that is still alive, but the result of {} is gone or was never one; "
@@ -150,7 +150,7 @@ class GraphRecord:
             >>> record(torch.nn.Linear(2, 1), torch.ones(1, 2)).to_svg().startswith("<svg")
             True
         """
-        from pytorch_lab.graph.picture import to_svg
+        from pytorch_lab.graph.drawing.picture import to_svg
 
         return to_svg(self, **options)
 

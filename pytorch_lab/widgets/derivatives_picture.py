@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pytorch_lab.graph.by_hand import Step
-from pytorch_lab.graph.layout import Diagram, Layout, layout
+from pytorch_lab.graph.drawing.layout import Diagram, Layout, layout
 from pytorch_lab.svg import INK, LINE, MONO_WIDTH, QUIET, Picture
 from pytorch_lab.widgets.derivatives_blanks import Blank
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import traitlets
 
-from pytorch_lab.graph.picture import to_svg
+from pytorch_lab.graph.drawing.picture import to_svg
 from pytorch_lab.modules.text import spell_bytes
 from pytorch_lab.widgets import player_source, player_state
 from pytorch_lab.widgets.base import LabWidget

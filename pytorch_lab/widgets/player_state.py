@@ -325,7 +325,7 @@ def views(record: Any) -> list[str]:
 
 def scene(record: Any, view: str) -> dict[str, Any]:
     """The boxes of a view, with the nodes numbered as in the film."""
-    from pytorch_lab.graph.scene import scene_of
+    from pytorch_lab.graph.drawing.scene import scene_of
 
     found = scene_of(record, view)
     if view == "autograd":

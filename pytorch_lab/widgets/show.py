@@ -64,7 +64,7 @@ HANDLERS = [
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
     Handler("pytorch_lab.graph.recorded.GraphRecord", _played, "a GraphRecord"),
-    Handler("pytorch_lab.graph.compare.GraphDiff", _played, "a GraphDiff"),
+    Handler("pytorch_lab.graph.comparing.compare.GraphDiff", _played, "a GraphDiff"),
     Handler("torch.Tensor", _tensor, "a tensor with a grad_fn"),
 ]
 

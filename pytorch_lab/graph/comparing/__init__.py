@@ -1,0 +1,1 @@
+"""Comparing: two runs of one function, and the decision at which they part."""

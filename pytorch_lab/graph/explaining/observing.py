@@ -1,0 +1,105 @@
+"""Run a function of the reader's once, recorded, and know which values some living tensors were.
+
+A record keeps nothing of torch, so it cannot say which of its values was *this* parameter. Here the
+question is asked while the recording runs.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.overrides import _get_current_function_mode_stack
+
+from pytorch_lab.graph.record import Op
+from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.recording.capture import record
+from pytorch_lab.graph.recording.recorder import Recorder
+
+_KIND, _INSIDE = Op._fields.index("kind"), Op._fields.index("inside")  # in a row while recording
+
+
+class Observed(functools.partial):
+    """A call of a function, with what was seen of it.
+
+    A partial, so that the recording looks through it for the names of things.
+
+    Attributes:
+        record: the recording.
+        places: for each tensor asked about, which of `record.values` it was at the start.
+        error: the exception in which the function ended, still alive; `forget` it after use,
+            because its frames hold this object and the reader's tensors.
+    """
+
+    record: GraphRecord
+    places: tuple[int, ...] = ()
+    error: Exception | None = None
+    _asked: Sequence[torch.Tensor] = ()
+    _after: Callable[[Any, Recorder], None] | None = None
+
+    def __call__(self) -> Any:
+        """What the recording calls."""
+        recorder = running_recorder()
+        if recorder is not None:
+            self.places = tuple(place_of(recorder, tensor) for tensor in self._asked)
+        try:
+            result = self.func()
+            if self._after is not None and recorder is not None:
+                self._after(result, recorder)
+            return result
+        except Exception as error:
+            self.error = error
+            raise
+
+    def forget(self) -> None:
+        """Let go of the exception, and with it of everything in its frames."""
+        self.error = None
+
+
+def observe(
+    fn: Callable[[], Any],
+    tensors: Sequence[torch.Tensor] = (),
+    *,
+    after: Callable[[Any, Recorder], None] | None = None,
+    values: str = "summary",
+) -> Observed:
+    """Record one call of `fn`.
+
+    Args:
+        fn: takes no arguments.
+        tensors: which values are these?
+        after: called with the result and the recorder, while it still records.
+        values: as for `record`.
+
+    Example:
+        >>> w = torch.ones(3, requires_grad=True)
+        >>> seen = observe(lambda: (w * 2).sum(), [w])
+        >>> [seen.record.values[place].shape for place in seen.places]
+        [(3,)]
+    """
+    call = Observed(fn)
+    call._asked = tensors
+    call._after = after
+    call.record = record(call, values=values)
+    return call
+
+
+def running_recorder() -> Recorder | None:
+    """The innermost recording that runs in this thread."""
+    modes = _get_current_function_mode_stack()
+    return next((mode for mode in reversed(modes) if isinstance(mode, Recorder)), None)
+
+
+def ops_so_far(recorder: Recorder) -> list[list[Any]]:
+    """The ops that a running recording has seen; the list grows while it runs."""
+    return recorder.rows.ops
+
+
+def went_back(recorder: Recorder) -> bool:
+    """Whether the recorded code has called backward itself."""
+    return any(op[_KIND] == "backward" and op[_INSIDE] is None for op in ops_so_far(recorder))
+
+
+def place_of(recorder: Recorder, tensor: torch.Tensor) -> int:
+    """Which value of the record a living tensor will be."""
+    return recorder.tensors.met(tensor)[3]

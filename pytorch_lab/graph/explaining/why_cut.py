@@ -1,0 +1,233 @@
+"""Where was the graph cut? The line at which the way back to a parameter ends, from a record."""
+
+from collections import deque
+
+from pytorch_lab.graph.explaining.cuts import (
+    Cut,
+    Flow,
+    backward_ops,
+    came_back,
+    first_exit,
+    follow,
+    results_of,
+)
+from pytorch_lab.graph.explaining.explanation import Explanation
+from pytorch_lab.graph.explaining.spots import line_of
+from pytorch_lab.graph.explaining.why_tensor import capital
+from pytorch_lab.graph.record import Op
+from pytorch_lab.graph.recorded import GraphRecord
+
+_SAYS = {
+    "detached": "The graph ends here: {name} is detached, so no gradient can come back to it.",
+    "no_grad": "This ran under torch.no_grad() (or with gradients switched off), so it was not "
+    "recorded and no gradient can come back to {name}.",
+    "inference": "This ran in inference_mode, so it was not recorded and no gradient can come back "
+    "to {name}.",
+    "left_torch": "Here the numbers leave torch by {op}: what is computed from them afterwards "
+    "cannot lead back to {name}.",
+    "copied": "{op} copies numbers into a new tensor without a graph, so no gradient "
+    "can come back to {name}.",
+    "integer_op": "{op} gives whole numbers or truth values, which have no derivative: the graph "
+    "ends here, before {name}.",
+    "no_derivative": "The result of {op} does not ask for a gradient, so the graph ends here, "
+    "before {name}.",
+    "only_decides": "{name} is only used to decide which way the code goes; a decision has no "
+    "derivative.",
+}
+_FIX = {
+    "detached": "leave detach() (or `.data`) out where this value should be learned from; keep it "
+    "for metrics and for targets",
+    "no_grad": "move the computation out of the no_grad block; keep that for evaluation and for "
+    "updates of weights",
+    "inference": "compute the loss outside of inference_mode",
+    "left_torch": "stay in torch until backward() has run: torch.exp instead of math.exp or numpy; "
+    "call .item() for printing only",
+    "copied": "keep the tensors: torch.stack(list_of_tensors) or torch.cat instead of "
+    "torch.tensor(list)",
+    "integer_op": "give the loss what was there before: the logits or probabilities, not their "
+    "argmax or a comparison; use {op} for metrics",
+    "no_derivative": "use an op with a derivative",
+    "only_decides": "let the value itself enter the loss: torch.where(c, a, b) weighted by a "
+    "sigmoid, or multiply by it",
+}
+_MOST_OTHERS = 3
+
+
+def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
+    """Say where the way from the result to a value ends.
+
+    Args:
+        record: a recording of the computation of the loss.
+        place: which of its values.
+        name: what a sentence calls it.
+    """
+    flow = follow(record, place)
+    if flow.reaches or _leads_to(record, place):
+        return _reaches(record, place, name)
+    hidden = _in_a_checkpoint(record, flow, name)
+    if hidden is not None:
+        return hidden
+    on_the_way = [cut for cut in flow.cuts if cut.to_result]
+    if on_the_way:
+        return explain_cut(record, on_the_way[0], name, flow)
+    left = first_exit(flow)
+    if left is not None:
+        return explain_cut(record, left, name, flow)
+    if flow.readers:
+        return _dropped(flow.readers[-1], name, record)
+    return _unused(record, place, name)
+
+
+def _in_a_checkpoint(record: GraphRecord, flow: Flow, name: str) -> Explanation | None:
+    """Used inside of a reentrant checkpoint, whose graph is built in backward only."""
+    hosts = (record.ops[op.inside] for op in flow.readers if op.inside is not None)
+    host = next((op for op in hosts if op.kind == "checkpoint"), None)
+    if host is None:
+        return None
+    alive = any(record.values[place].requires_grad for place in host.outputs)
+    says = (
+        "its gradient arrives when backward() runs; the graph before that does not show it."
+        if alive
+        else "and since none of the checkpoint's inputs asks for a gradient, it gets none."
+    )
+    return Explanation(
+        "inside_checkpoint" if alive else "checkpoint_without_grad",
+        f"{capital(name)} is used inside of a reentrant checkpoint: {says}",
+        host.site.where,
+        (f"{host.name} ran without recording a graph of its inside", *line_of(record, host)),
+        "pass use_reentrant=False to checkpoint(...)",
+    )
+
+
+def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
+    """The explanation of one cut between the result and `name`."""
+    op = cut.op
+    facts = [f"{op.name}: its input asks for a gradient, its result does not"]
+    if cut.to_result:
+        facts.append("the numbers go on to the result from there")
+    elif cut.cause == "left_torch":
+        facts = [f"{op.name} hands out plain Python or numpy numbers"]
+        back = next(came_back(record, op.index), None)
+        if back:
+            facts.append(f"numbers come back as a new tensor at {back.where}")
+    facts += line_of(record, op)
+    others = [c for c in flow.cuts if c.to_result and c.op.site != op.site][:_MOST_OTHERS]
+    facts += [f"cut as well at {other.op.site.where} by {other.op.name}" for other in others]
+    words = {"name": name, "op": f"`{op.name}`"}
+    says = _SAYS[cut.cause].format(**words)
+    return Explanation(
+        cut.cause,
+        capital(says),
+        op.site.where,
+        tuple(facts),
+        _FIX[cut.cause].format(**words),
+    )
+
+
+def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
+    return Explanation(
+        "not_in_loss",
+        f"{capital(name)} is used, but what was computed from it does not enter the "
+        f"loss; the last op that saw it is {op.name}.",
+        op.site.where,
+        (
+            "its results have a graph, and nobody on the way to the loss reads them",
+            *line_of(record, op),
+        ),
+        "add the result to the loss, or leave the computation out if it is not needed",
+    )
+
+
+def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
+    """Never read; perhaps another tensor of its shape is."""
+    value = record.values[place]
+    for other in record.values:
+        twin = other.shape == value.shape and other.is_leaf and other.requires_grad
+        if (
+            twin
+            and other.op is None
+            and other.index != place
+            and follow(record, other.index).reaches
+        ):
+            known = f"`{other.name}`" if other.name else "a leaf without a name"
+            return Explanation(
+                "old_copy",
+                f"{capital(name)} is not used, but another tensor of its shape is: "
+                "you probably hold a copy from before the model was copied, moved or rebuilt.",
+                "",
+                (f"no op reads {name}", f"{known} has the same shape, {value.shape}, and is used"),
+                "take the parameter from the model that computes the loss, each time you need it",
+            )
+    return Explanation(
+        "unused",
+        f"{capital(name)} is not used: none of the {len(record.ops)} ops that ran reads it.",
+        "",
+        (f"no op reads {name}",),
+        "use it in the computation of the loss (a layer must be called in forward); nothing, if "
+        "this run is not meant to train it",
+    )
+
+
+def _reaches(record: GraphRecord, place: int, name: str) -> Explanation:
+    calls = backward_ops(record)
+    fact = f"the graph of this loss leads to {name}"
+    if calls and all(op.name == "grad" for op in calls):
+        return Explanation(
+            "went_elsewhere",
+            f"autograd.grad hands the gradients out and leaves `.grad` of {name} alone.",
+            calls[-1].site.where,
+            (fact, *line_of(record, calls[-1])),
+            "use what autograd.grad returns, or call loss.backward()",
+        )
+    went_back_afterwards = record.backward_order and not any(
+        op.kind == "backward" for op in record.ops
+    )
+    if not calls and not went_back_afterwards:
+        return Explanation(
+            "backward_not_called",
+            f"Nothing is wrong with the graph: it leads to {name}. backward() did not run on this "
+            "loss, or zero_grad() took away what it brought.",
+            "",
+            (fact, "no backward() in this run"),
+            "call loss.backward(), and read `.grad` before zero_grad()",
+        )
+    if only_through_functions(record, place):
+        functions = dict.fromkeys(node.name for node in record.nodes if node.kind == "function")
+        return Explanation(
+            "custom_backward",
+            f"backward() ran and brought nothing to {name}: the custom Function on its only way "
+            "returned None for it.",
+            "",
+            (fact, f"on the way: {', '.join(functions)}"),
+            "return a gradient for each input of forward that should be learned",
+        )
+    return Explanation(
+        "cleared",
+        f"backward() ran on this loss and brought a gradient to {name}; it was set to None since, "
+        "as zero_grad() does, or went elsewhere (autograd.grad, backward(inputs=...)).",
+        "",
+        (fact, "backward() ran"),
+        "read `.grad` between backward() and zero_grad()",
+    )
+
+
+def only_through_functions(record: GraphRecord, place: int) -> bool:
+    """Whether each way from the result to a leaf goes through a custom autograd.Function."""
+    return not _leads_to(record, place, ("function",))
+
+
+def _leads_to(record: GraphRecord, place: int, without: tuple[str, ...] = ()) -> bool:
+    """Whether autograd's own graph leads from the result to a value, kinds of nodes left out."""
+    goal = record.values[place].node
+    roots = [record.values[result].node for result in results_of(record)]
+    seen = {root for root in roots if root is not None and record.nodes[root].kind not in without}
+    queue = deque(seen)
+    while queue:
+        here = queue.popleft()
+        if here == goal:
+            return True
+        for there in record.nodes[here].next:
+            if there not in seen and record.nodes[there].kind not in without:
+                seen.add(there)
+                queue.append(there)
+    return False

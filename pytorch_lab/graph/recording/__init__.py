@@ -1,0 +1,1 @@
+"""Recording: what runs forward becomes rows of numbers, with lines, modules and values."""

@@ -1,0 +1,109 @@
+"""From the rows of a recording to the record: plain numbers and strings, nothing of torch."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from pytorch_lab.graph.record import Call, Node, Op
+from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.recording.recorder import Recorder
+from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
+
+_make = tuple.__new__  # half the time of calling the named tuple
+
+
+def assemble(
+    recorder: Recorder, function: str, results: Sequence[torch.Tensor], error: str | None
+) -> GraphRecord:
+    """The record of a recording that is over; the graph of the results is read here.
+
+    Args:
+        recorder: what was gathered.
+        function: the name of what was recorded.
+        results: the tensors that it returned.
+        error: what it raised, spelled out.
+    """
+    tensors, grown = recorder.tensors, recorder.grown
+    outputs = tuple([tensors.met(result)[3] for result in results])
+    first_backward = grown.seen is None
+    grown.read(results, recorder.rows)
+    if not first_backward:
+        grown.from_results(results)
+    node_of = grown.nodes_of_values()
+    calls = tuple(
+        [
+            _make(Call, (i, *entered[:5], end, entered[5]))
+            for i, (entered, end) in enumerate(zip(recorder.calls, recorder.ends, strict=True))
+        ]
+    )
+    return GraphRecord(
+        function=function,
+        ops=_ops(recorder, grown.nodes, node_of),
+        values=tensors.values(node_of),
+        nodes=tuple(grown.seen.fill(grown.nodes) if grown.seen else grown.nodes),
+        calls=calls,
+        outputs=outputs,
+        roots=tuple(
+            dict.fromkeys(root for place in outputs if (root := node_of[place]) is not None)
+        ),
+        modules=tuple(dict.fromkeys(call.path for call in calls)),
+        backward_order=tuple(grown.seen.order) if grown.seen else (),
+        accumulated=tuple(sorted(grown.seen.accumulated.items())) if grown.seen else (),
+        error=error,
+        notes=tuple(_notes(recorder, grown.nodes)),
+        storage_bytes=tuple(tensors.storage_bytes),
+    )
+
+
+def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
+    """What one should know of parts that are not seen as they are."""
+    kinds = {row[KIND] for row in recorder.rows.ops}
+    of_nodes = {node.kind for node in nodes}
+    if "checkpoint" in of_nodes:
+        yield "a reentrant checkpoint is one node; the graph of what ran in it is made in backward"
+    elif "checkpoint" in kinds:
+        yield "what ran in a checkpoint runs again in backward; that second run is not recorded"
+    if "compiled" in kinds | of_nodes:
+        yield "compiled code is one op and one node"
+    elif recorder.sites.compiled:
+        yield "compiled code ran uncompiled, op by op"
+    if "transform" in kinds:
+        yield "inside a transform of torch.func gradients have no nodes that could be shown"
+
+
+def _ops(
+    recorder: Recorder, nodes: Sequence[Node], node_of: Sequence[int | None]
+) -> tuple[Op, ...]:
+    """The rows, with the nodes that each op made and the node of its result."""
+    rows = recorder.rows.ops
+    for op, late in recorder.tensors.late.items():
+        rows[op][OUTPUTS] += tuple(late)
+    kept: set[int] = set()
+    for node in nodes:
+        if node.op is not None:
+            rows[node.op][NODES] += (node.index,)
+    leaves = {node.index for node in nodes if node.kind == "accumulate"}
+    for row in rows:
+        if row[NODES]:
+            row[NODES] = mine = tuple(sorted(row[NODES]))
+            row[SAVED_BYTES] = _saved_bytes([nodes[place] for place in mine], kept)
+        for output in row[OUTPUTS]:
+            node = node_of[output]
+            if node is not None and node not in leaves:
+                row[NODE] = node
+                break
+    return tuple([_make(Op, row) for row in rows])
+
+
+def _saved_bytes(nodes: Sequence[Node], kept: set[int]) -> int:
+    """What these nodes keep of storages that no earlier op kept, the largest view of each."""
+    own = 0
+    sizes: dict[int, int] = {}
+    for node in nodes:
+        for saved in node.saved:
+            if saved.storage is None:
+                own += saved.bytes
+            elif saved.storage not in kept:
+                sizes[saved.storage] = max(saved.bytes, sizes.get(saved.storage, 0))
+    kept.update(sizes)
+    return own + sum(sizes.values())

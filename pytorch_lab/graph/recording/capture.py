@@ -1,0 +1,185 @@
+"""Record what a piece of PyTorch code really does, op by op, while it runs once.
+
+    graph.record(net, x)                        the forward ops and the autograd graph they built
+    graph.record(loss_of, batch, backward=True)     and backward: order, gradients, what was freed
+
+Seen through a function mode (every torch function of this thread), two hooks that torch has for all
+modules, and the frames of Python. All three are gone when `record` returns or raises, and nothing
+of torch is kept, unless it is asked for.
+"""
+
+import gc
+import itertools
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.recording.assemble import assemble
+from pytorch_lab.graph.recording.naming import function_name, names_for
+from pytorch_lab.graph.recording.recorder import Recorder
+from pytorch_lab.graph.recording.sites import where_raised
+from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.modules.outputs import tensors_of
+
+MOST_YIELDS = 1000  # items taken from a generator
+VALUES = ("none", "summary", "full")
+
+
+def record(
+    fn: Callable[..., Any],
+    *args: Any,
+    backward: bool = False,
+    values: str = "summary",
+    keep_graph: bool = False,
+    **kwargs: Any,
+) -> GraphRecord:
+    """Run `fn` once and record every tensor operation, in order.
+
+    An exception of `fn` ends the run and not the record: what ran until then is there, and
+    `record.error` says what happened and where. A `KeyboardInterrupt` goes through.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+        >>> rec = record(net, torch.ones(2, 4))
+        >>> [(op.name, op.module) for op in rec.ops]
+        [('linear', '0'), ('relu', '1')]
+        >>> rec.values[rec.ops[0].inputs[1]].name
+        '0.weight'
+        >>> rec = record(lambda x: net(x).sum(), torch.ones(2, 4), backward=True)
+        >>> [rec.nodes[i].name for i in rec.backward_order][:4]
+        ['SumBackward0', 'ReluBackward0', 'AddmmBackward0', 'AccumulateGrad']
+
+    Args:
+        fn: an `nn.Module` or any callable. It runs as it is: in its own modes, changing what it
+            changes.
+        args: its arguments.
+        backward: go back from the result, as `loss.backward()` does; gradients are added to
+            `.grad`. Of several results the one called `loss` counts, else the first that requires
+            a gradient; one that is not a single number gets a gradient of ones.
+        values: "summary" keeps seven figures of each tensor, "full" also all elements of small
+            ones, "none" looks at no value, which is the quickest.
+        keep_graph: keep the result, and with it torch's graph, alive for `record.backward()` and
+            `record.stepper()`, until they have run or `record.release()` is called.
+        kwargs: arguments by name.
+
+    Raises:
+        UsageError: `fn` cannot be called, or `values` is none of the three words.
+    """
+    if not callable(fn):
+        raise UsageError(
+            f"record(fn, ...) expected something to call, got {type(fn).__name__!r}; "
+            "for a result that exists already see graph.of(tensor)."
+        )
+    if values not in VALUES:
+        raise UsageError(f"record(values=...) expected one of {', '.join(VALUES)}, got {values!r}.")
+    with _collector_rests():
+        run = _Run(fn, args, kwargs, values)
+        record = run.forward()
+        if backward:
+            run.backward(record)
+        record.keep(run.results, run.root, keep_graph)
+        del run  # before the collector looks at it
+    return record
+
+
+@contextmanager
+def _collector_rests() -> Iterator[None]:
+    """Python's garbage collector would look at all rows again and again: twice the time.
+
+    Afterwards the record goes straight to the oldest generation, where it would end up anyway.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
+        if was:
+            gc.enable()
+
+
+class _Run:
+    """One call of a reader's function, and the backward after it."""
+
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], values: str
+    ) -> None:
+        self.fn, self.args, self.kwargs, self.values = fn, args, kwargs, values
+        self.recorder = Recorder(names_for(fn, args, kwargs), values)
+        self.results: list[torch.Tensor] = []
+        self.root: int | None = None  # which result backward starts from
+        self.notes: list[str] = []
+
+    def forward(self) -> GraphRecord:
+        """Call it."""
+        self.recorder.end = sys._getframe()
+        try:
+            with _uncompiled(), self.recorder:
+                result = self._drain(self.fn(*self.args, **self.kwargs))
+        except Exception as caught:  # noqa: BLE001 - the record up to there is what is wanted
+            return self._record(None, _spell(caught))  # its frames keep the graph alive until then
+        return self._record(result, None)
+
+    def _record(self, result: Any, error: str | None) -> GraphRecord:
+        with torch._C.DisableTorchFunction():  # classes of the reader's needn't hear of it
+            self.results = list({id(t): t for t in tensors_of(result)}.values())
+            self.root = _root_of(result, self.results)
+            record = assemble(self.recorder, function_name(self.fn), self.results, error)
+        record.notes += tuple(self.notes)
+        return record
+
+    def _drain(self, result: Any) -> Any:
+        """A generator runs while its items are taken."""
+        if not isinstance(result, types.GeneratorType):
+            return result
+        items = list(itertools.islice(result, MOST_YIELDS))
+        self.notes.append(f"it is a generator; {len(items)} items were taken from it")
+        return items
+
+    def backward(self, record: GraphRecord) -> None:
+        """Go back from the result, and note in the record what that did."""
+        if record.error is not None:
+            return
+        if self.root is None:
+            record.notes += ("no result requires a gradient, so there was no backward",)
+            return
+        summary = None if self.values == "none" else summarise
+        record.walk_back(self.recorder.grown.live, self.results[self.root], None, summary)
+
+
+@contextmanager
+def _uncompiled() -> Iterator[None]:
+    """Compiled functions run as they are written, so that what they do can be seen.
+
+    The compiler would otherwise compile the recording, too, and fail. Without the compiler's module
+    nothing has been compiled yet.
+    """
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
+        yield
+
+
+def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:
+    """Which of the results backward starts from."""
+    loss = result.get("loss") if isinstance(result, dict) else getattr(result, "loss", None)
+    for place, tensor in enumerate(results):
+        if tensor is loss and tensor.requires_grad:
+            return place
+    return next((i for i, tensor in enumerate(results) if tensor.requires_grad), None)
+
+
+def _spell(error: BaseException) -> str:
+    where = where_raised(error)
+    return f"{type(error).__name__}: {error}{f' at {where}' if where else ''}"

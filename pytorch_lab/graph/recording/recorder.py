@@ -1,0 +1,290 @@
+"""The mode and the hooks of one recording: what is done while the reader's code runs.
+
+Every microsecond here is paid for each op, so rows are flat and nothing is decoded; `assemble`
+makes the record of them afterwards.
+"""
+
+import sys
+import time
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from torch.overrides import TorchFunctionMode
+
+from pytorch_lab.graph.recording import regions
+from pytorch_lab.graph.recording.grown import Grown
+from pytorch_lab.graph.recording.naming import Names
+from pytorch_lab.graph.recording.regions import Region
+from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
+from pytorch_lab.graph.recording.sites import Sites
+from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
+from pytorch_lab.graph.recording.traits import Trait, trait_of
+
+_C: Any = torch._C  # whose parts the type checker does not know
+_sequence: Callable[[], int] = _C._autograd._get_sequence_nr
+_is_grad = torch.is_grad_enabled
+_is_inference = torch.is_inference_mode_enabled
+_is_autocast = torch._C._is_any_autocast_enabled
+_clock = time.perf_counter_ns
+_peek = _C._functorch.peek_interpreter_stack
+_top_hooks = _C._autograd._top_saved_tensors_default_hooks
+
+# What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
+# count of nodes, the time
+Begun = tuple[str, str, Any, int | None, str, list[Known], int | None, int, int]
+
+
+class Recorder(TorchFunctionMode):
+    """Gathers the ops of one thread.
+
+    Attributes:
+        rows: the ops, in order, and what they made.
+        calls: of modules, in order.
+        ends: of each call, one past its last op.
+    """
+
+    def __init__(self, names: Names, values: str) -> None:
+        super().__init__()
+        self.names = names
+        self.sites = Sites()
+        self.rows = Rows()
+        self._ops = self.rows.ops
+        self.tensors = Tensors(names, values, _sequence(), self.rows)
+        self.grown = Grown(self.tensors, names, None if values == "none" else summarise)
+        self.calls: list[Entered] = []
+        self.ends: list[int] = []
+        self._call: int | None = None
+        self._stack: list[tuple[int, int]] = []  # id of a module, its call
+        self._counts: dict[int, int] = {}
+        self._open: list[Region] = []
+        self.end: types.FrameType | None = None  # the frame that calls the reader's code
+        self._traits: dict[Any, Trait] = {}
+        self._handles: list[Any] = []
+
+    def __enter__(self) -> "Recorder":
+        """Start: hooks for all modules, then the mode."""
+        self._handles = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        super().__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Stop, whatever happened, and leave nothing behind."""
+        super().__exit__(*exc)
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        while self._stack:
+            self._pop()
+        self._close(0)
+        self.end = None
+
+    # modules
+
+    def _enter_module(self, module: torch.nn.Module, args: Any) -> None:
+        key = id(module)
+        count = self._counts.get(key, 0)
+        self._counts[key] = count + 1
+        parent = self._call
+        path = self.names.modules.get(key)
+        if path is None:
+            path = self.names.stranger(
+                module, self.calls[parent].path if parent is not None else ""
+            )
+        self._call = len(self.calls)
+        self._stack.append((key, self._call))
+        entered = (path, type(module).__name__, count, parent, len(self._ops), module.training)
+        self.calls.append(tuple.__new__(Entered, entered))
+        self.ends.append(-1)
+
+    def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        """Also after an error; a hook that raised may have left others open inside."""
+        key = id(module)
+        if any(entry[0] == key for entry in self._stack):
+            while self._pop() != key:
+                continue
+
+    def _pop(self) -> int:
+        key, call = self._stack.pop()
+        self.ends[call] = len(self._ops)
+        self._call = self._stack[-1][1] if self._stack else None
+        return key
+
+    # ops
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """One call of a torch function, by whoever."""
+        trait = self._traits.get(func)
+        if trait is None:
+            trait = self._traits[func] = trait_of(func)
+        if not trait.kind:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        if types:  # a class of the reader's would run its own code for each look at a tensor
+            with torch._C.DisableTorchFunction():
+                begun = self._begin(trait, sys._getframe(1), args, kwargs)
+        else:
+            begun = self._begin(trait, sys._getframe(1), args, kwargs)
+        try:
+            if begun[1] == "backward":
+                out = self._backward(begun[5], func, args, kwargs)
+            else:
+                out = func(*args, **kwargs) if kwargs else func(*args)
+        except BaseException:
+            self._note(begun, (), False)
+            raise
+        if types:
+            with torch._C.DisableTorchFunction():
+                self._done(trait, begun, out, kwargs)
+        else:
+            self._done(trait, begun, out, kwargs)
+        return out
+
+    def _begin(
+        self, trait: Trait, frame: types.FrameType, args: Any, kwargs: dict[str, Any] | None
+    ) -> Begun:
+        """What is known of an op before it runs."""
+        kind, grad_mode, inside = trait.kind, "grad", None
+        if not _is_grad():
+            grad_mode = "inference" if _is_inference() else "no_grad"
+            inside, kind = self._look_up(frame, kind)
+        elif self._open or _peek() is not None or _top_hooks(True) is not None:
+            inside, kind = self._look_up(frame, kind)
+        inputs: list[Known] = []
+        self.tensors.read(args, inputs)
+        if kwargs:
+            self.tensors.read(kwargs.values(), inputs)
+        place = self.sites.here(frame)
+        return (
+            trait.name,
+            kind,
+            place,
+            self._call,
+            grad_mode,
+            inputs,
+            inside,
+            _sequence(),
+            _clock(),
+        )
+
+    def _done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
+        """An op is done: its results, and what it wrote to."""
+        op, inputs = len(self._ops), begun[5]
+        written = None
+        if trait.may_write or (kwargs and "out" in kwargs):
+            written = self._written(inputs, op)
+        made = self.tensors.made
+        if type(out) is torch.Tensor:
+            before = begun[7]  # one node was made since, so it is the one of a new tensor
+            origin = before if out.requires_grad and _sequence() == before + 1 else None
+            outputs: tuple[int, ...] = (made(out, op, inputs, origin)[3],)
+            first = out
+        else:
+            results = tensors_in(out) or written or ()  # x[0] = 1 returns nothing
+            outputs = tuple([made(result, op, inputs)[3] for result in results])
+            first = results[0] if results else None
+        if begun[1] == "backward":
+            outputs = (*outputs, *self._gradients(op))
+        if outputs or begun[1] in _WITHOUT_RESULT:
+            self._note(
+                begun, outputs, bool(written) and any(known[0]() is first for known in inputs)
+            )
+
+    def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
+        name, kind, site, call, grad_mode, inputs, inside, before, start = begun
+        read = tuple([known[3] for known in inputs])
+        autocast = _autocast_dtype() if _is_autocast() else None
+        path = "" if call is None else self.calls[call][0]
+        op, after = len(self._ops), _sequence()
+        if after > before:
+            self.rows.made.append((before, after, op))
+        fields = [op, name, kind, site, path, call, read, outputs, None, (), 0]
+        fields += (in_place, grad_mode, autocast, inside, _clock() - start)
+        self._ops.append(fields)
+
+    def _backward(
+        self, inputs: list[Known], func: Any, args: Any, kwargs: dict[str, Any] | None
+    ) -> Any:
+        """The recorded code goes back itself: read the graph before it is freed."""
+        roots = [known[0]() for known in inputs if known[2]]
+        self.grown.read(roots, self.rows)
+        return self.grown.watched(roots, lambda: func(*args, **(kwargs or {})))
+
+    def _gradients(self, op: int) -> list[int]:
+        """The `.grad` of the leaves that a backward reached, as its results."""
+        made = []
+        for place in self.grown.reached:
+            leaf = self.grown.live.nodes[place].variable
+            name = self.grown.nodes[place].parameter
+            if leaf.grad is not None:
+                made.append(
+                    self.tensors.made(leaf.grad, op, [], None, f"{name}.grad" if name else "")[3]
+                )
+        return made
+
+    def _written(self, inputs: list[Known], op: int) -> list[torch.Tensor]:
+        """The inputs that an op has written to."""
+        written = []
+        for known in inputs:
+            tensor = known[0]()
+            if known[1] is not None and tensor._version != known[1]:
+                self.tensors.writer[known[4]] = op
+                written.append(tensor)
+        return written
+
+    # regions
+
+    def _look_up(self, frame: types.FrameType, kind: str) -> tuple[int | None, str]:
+        """The op that this one runs inside of, and its kind."""
+        found = regions.look_up(frame, self.end, self.sites.is_readers_code)
+        same = 0
+        for region, (there, _, _) in zip(self._open, found.frames, strict=False):
+            if region.frame is not there:
+                break
+            same += 1
+        self._close(same)
+        for one in found.frames[same:]:
+            self._open_region(one)
+        if found.optimizer and kind == "op":
+            kind = "optimizer"
+        return (self._open[-1].op if self._open else None), kind
+
+    def _open_region(self, one: tuple[types.FrameType, str, str]) -> None:
+        frame, kind, name = one
+        op = len(self._ops)
+        inside = self._open[-1].op if self._open else None
+        inputs: list[Known] = []
+        with torch._C.DisableTorchFunction():
+            self.tensors.read(regions.arguments_of(frame), inputs)
+        place, now = self.sites.here(frame.f_back), _sequence()
+        before = now - 1 if regions.has_node(kind, frame) else now
+        grad_mode = "grad" if before < now else "no_grad"
+        self._note(
+            (name, kind, place, self._call, grad_mode, inputs, inside, before, _clock()), (), False
+        )
+        self.tensors.open_region(op, before if before < now else None)
+        self._open.append(Region(frame, op, _clock()))
+
+    def _close(self, keep: int) -> None:
+        while len(self._open) > keep:
+            region = self._open.pop()
+            row = self._ops[region.op]
+            row[ELAPSED] = _clock() - region.start_ns
+            self.tensors.close_region(region.op, row[KIND])
+
+
+_WITHOUT_RESULT = frozenset({"exit", "backward"})
+
+
+def _autocast_dtype() -> str | None:
+    for device in ("cpu", "cuda", "mps", "xpu"):
+        if torch.is_autocast_enabled(device):
+            return str(torch.get_autocast_dtype(device)).removeprefix("torch.")
+    return None

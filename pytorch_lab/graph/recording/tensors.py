@@ -1,0 +1,327 @@
+"""Which tensor is this? Values by identity and version, without keeping any tensor alive.
+
+A tensor is known by its `id`, together with a weak reference: ids are given again when a tensor
+dies. Its memory is known by the address of its storage, together with a weak count on the storage,
+which keeps the address (but not the memory) from being given again. Both are dropped at the end.
+
+This runs for every op, so it is written for speed: tuples instead of objects, one look-up for all
+that equal tensors have in common.
+"""
+
+import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from pytorch_lab.graph.record import Shape, Value
+from pytorch_lab.graph.recording.naming import Names
+from pytorch_lab.graph.recording.rows import OUTPUTS, Rows
+from pytorch_lab.graph.recording.stats import numbers_of, summarise
+
+# What is known of a living tensor: reference, version, requires_grad, its value, its storage
+Known = tuple[Any, int | None, bool, int, int]
+Look = tuple[Shape, str, str, Shape, int]  # shape, dtype, device, stride, bytes
+
+ATOM, TENSOR, HOLDER = range(3)
+_kinds: dict[type, int] = {}
+
+
+def kind_of_type(kind: type) -> int:
+    """Whether an argument of this type is a tensor, may hold some, or neither."""
+    if issubclass(kind, torch.Tensor):
+        found = TENSOR
+    elif issubclass(kind, list | tuple | dict) and kind is not torch.Size:
+        found = HOLDER
+    else:
+        found = ATOM
+    if kind.__module__ in ("builtins", "torch", "torch.nn.parameter"):  # those that never die
+        _kinds[kind] = found
+    return found
+
+
+class Tensors:
+    """All values of one recording, as rows.
+
+    Attributes:
+        rows: `(kind, name, look, requires_grad, is_leaf, version, storage, view_of, op)`.
+        origins: of each row the number of its node, as torch counts them; -1 less the `id` of a
+            leaf that asks for a gradient; else None. Nodes are not held: they hold all they saved.
+        figures: of each row its statistics and its numbers; empty with `values="none"`.
+        storage_bytes: of each storage.
+        writer: the last op that wrote to a storage.
+        late: results of ops that showed only when they were used; see `_maker`.
+    """
+
+    def __init__(self, names: Names, values: str, started: int, ops: Rows) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self.origins: list[int | None] = []
+        self.figures: list[tuple[Any, Any]] = []
+        self.storage_bytes: list[int] = []
+        self.writer: dict[int, int] = {}
+        self.late: dict[int, list[int]] = {}
+        self.addresses: dict[int, int] = {}  # of a storage, to its number
+        self._known: dict[int, Known] = {}
+        self._weak: list[Any] = []  # counts on storages
+        self._looks: dict[Any, Look] = {}
+        self._names = names
+        self._values = values
+        self._started = started
+        self._ops = ops
+        self._makers: dict[int, int] = {}  # from the number of a Function's node to its op
+        self._transform: int | None = None  # one whose results nobody has met yet
+
+    def read(self, arguments: Iterable[Any], found: list[Known]) -> None:
+        """Find the tensors among arguments: what is known of each goes to `found`."""
+        table = self._known
+        for argument in arguments:
+            kind = _kinds.get(type(argument))
+            if kind is None:
+                kind = kind_of_type(type(argument))
+            if kind == TENSOR:
+                entry = table.get(id(argument))
+                if (
+                    entry is None
+                    or entry[0]() is not argument
+                    or entry[1] is None
+                    or entry[1] != argument._version
+                    or entry[2] is not argument.requires_grad
+                ):
+                    entry = self.met(argument)
+                found.append(entry)
+            elif kind == HOLDER:
+                held = argument.values() if isinstance(argument, dict) else argument
+                self.read(held, found)
+
+    def met(self, tensor: torch.Tensor) -> Known:
+        """The value that a tensor is now; a new row if it changed or was never seen."""
+        old = self._known.get(id(tensor))
+        if old is None or old[0]() is not tensor:
+            return self._first_met(tensor)
+        version = version_of(tensor)
+        if version == old[1] and tensor.requires_grad is old[2]:
+            return old
+        before = self.rows[old[3]]
+        op = self._maker(tensor.grad_fn)
+        if op is None:
+            op = self.writer.get(old[4])
+        return self._late(self._again(tensor, old, before[1], op), op)
+
+    def _first_met(self, tensor: torch.Tensor) -> Known:
+        kind, name = self._names.tensors.get(id(tensor), ("constant", ""))
+        op = None
+        if kind == "constant" and not name:
+            node = tensor.grad_fn
+            op = self._maker(node) if node is not None else self._transform
+            if op is not None or (node is not None and node._sequence_nr() >= self._started):
+                kind = "result"
+        return self._late(self._new(tensor, kind, name, (), op), op)
+
+    def _late(self, known: Known, op: int | None) -> Known:
+        if op is not None and known[3] not in self._ops.ops[op][OUTPUTS]:
+            self.late.setdefault(op, []).append(known[3])
+        return known
+
+    # What a custom Function or a transform gives is not seen by a function mode. It shows when it
+    # is used: by its node, or as the first unknown tensor after the transform.
+
+    def open_region(self, op: int, sequence: int | None) -> None:
+        """A region begins; `sequence` is the number of its node, if it has one."""
+        self._transform = None
+        if sequence is not None:
+            self._makers[sequence] = op
+
+    def close_region(self, op: int, kind: str) -> None:
+        """A region is over."""
+        self._transform = op if kind == "transform" else None
+
+    def _maker(self, node: Any) -> int | None:
+        """The op of the Function that a node belongs to; made now if nothing in it was seen."""
+        if not isinstance(node, torch.autograd.function.BackwardCFunction):
+            return None
+        sequence = node._sequence_nr()
+        if sequence < self._started:
+            return None
+        op = self._makers.get(sequence)
+        if op is None:
+            name = type(node).__name__.removesuffix("Backward")
+            kind = "compiled" if name == "CompiledFunction" else "function"
+            op = self._makers[sequence] = self._ops.function(name, kind, sequence)
+        return op
+
+    def made(
+        self,
+        tensor: torch.Tensor,
+        op: int,
+        inputs: Sequence[Known],
+        origin: int | None = None,
+        name: str = "",
+    ) -> Known:
+        """A tensor that an op returned; the same value if it is an unchanged input.
+
+        Args:
+            tensor: the result.
+            op: which made it.
+            inputs: of that op; the result is a view if it shares the memory of one.
+            origin: the number of its node, if it has one and that is known already.
+            name: for a tensor that has none.
+        """
+        old = self._known.get(id(tensor))
+        if old is None or old[0]() is not tensor:
+            return self._new(tensor, "result", name, inputs, op, origin)
+        if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
+            return old
+        return self._again(tensor, old, self.rows[old[3]][1] or name, op)
+
+    def _again(self, tensor: torch.Tensor, old: Known, name: str, op: int | None) -> Known:
+        """A known tensor that is not what it was."""
+        entry = (old[0], version_of(tensor), tensor.requires_grad, len(self.rows), old[4])
+        self._row(tensor, entry, "result", name, None, self.rows[old[3]][7], op)
+        return entry
+
+    def _new(
+        self,
+        tensor: torch.Tensor,
+        kind: str,
+        name: str,
+        inputs: Sequence[Known],
+        op: int | None,
+        origin: int | None = None,
+    ) -> Known:
+        """A tensor that was not known; a view if it shares the memory of an input."""
+        sizes, view_of = self.storage_bytes, None
+        try:
+            version = tensor._version
+            memory = tensor.untyped_storage()
+            storage = self.addresses.get(memory._cdata)
+            if storage is None:
+                storage = self.addresses[memory._cdata] = len(sizes)
+                sizes.append(memory.nbytes())
+                self._weak.append(memory._weak_ref())
+            else:
+                view_of = _sharing(inputs, storage)
+        except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
+            version = version_of(tensor)
+            storage, view_of = self._odd_storage(tensor, inputs)
+        entry = (weakref.ref(tensor), version, tensor.requires_grad, len(self.rows), storage)
+        self._row(tensor, entry, kind, name, origin, view_of, op)
+        return entry
+
+    def _odd_storage(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
+        number = self.number(tensor)
+        if number is not None:
+            return number, _sharing(inputs, number)
+        number = len(self.storage_bytes)
+        self.storage_bytes.append(size_of(tensor))
+        try:
+            memory = tensor.untyped_storage()
+            self.addresses[memory._cdata] = number
+            self._weak.append(memory._weak_ref())
+        except (RuntimeError, NotImplementedError):
+            pass  # there is none
+        return number, None
+
+    def _row(
+        self,
+        tensor: torch.Tensor,
+        entry: Known,
+        kind: str,
+        name: str,
+        origin: int | None,
+        view_of: int | None,
+        op: int | None,
+    ) -> None:
+        leaf = not entry[2]
+        if origin is None and not leaf:
+            node = tensor.grad_fn
+            leaf = node is None
+            origin = -1 - id(tensor) if node is None else node._sequence_nr()
+        key: Any = None
+        try:
+            key = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
+            look = self._looks[key]
+        except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
+            look = (*_spelled(tensor), (), size_of(tensor))
+        except KeyError:
+            look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
+        self._known[id(tensor)] = entry
+        self.origins.append(None if not entry[2] else origin)
+        self.rows.append((kind, name, look, entry[2], leaf, entry[1], entry[4], view_of, op))
+        if self._values != "none":
+            numbers = numbers_of(tensor) if self._values == "full" else None
+            self.figures.append((summarise(tensor), numbers))
+
+    def living(self) -> list[torch.Tensor]:
+        """The tensors with a graph that are still alive, in the order in which they were met."""
+        alive = [known[0]() for known in self._known.values() if known[2]]
+        return [tensor for tensor in alive if tensor is not None and tensor.grad_fn is not None]
+
+    def last(self, tensor: torch.Tensor) -> Known | None:
+        """What was known last of a tensor; None if it was never met."""
+        known = self._known.get(id(tensor))
+        return known if known is not None and known[0]() is tensor else None
+
+    def number(self, tensor: torch.Tensor) -> int | None:
+        """The number of a tensor's storage; None if none of its tensors was met."""
+        try:
+            return self.addresses.get(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):  # sparse
+            return None
+
+    def values(self, node_of: list[int | None]) -> tuple[Value, ...]:
+        """The rows as records, given the node of each."""
+        figures = self.figures or [(None, None)] * len(self.rows)
+        new, kind = tuple.__new__, Value
+        return tuple(
+            [
+                new(kind, (i, *row[:2], *row[2], *row[3:], node, *two))
+                for i, (row, node, two) in enumerate(zip(self.rows, node_of, figures, strict=True))
+            ]
+        )
+
+    def release(self) -> None:
+        """Give back the addresses; afterwards nothing of torch is held."""
+        for weak in self._weak:
+            torch.UntypedStorage._free_weak_ref(weak)
+        self._weak.clear()
+        self._known.clear()
+        self.origins.clear()
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in what a torch function returned: alone, in tuples, lists and dicts."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return []
+    return [tensor for one in value for tensor in tensors_in(one)]
+
+
+def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
+    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+
+
+def _sharing(inputs: Sequence[Known], storage: int) -> int | None:
+    return next((known[3] for known in inputs if known[4] == storage), None)
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """How often a tensor was written to; None for an inference tensor, which does not count."""
+    try:
+        return tensor._version
+    except RuntimeError:
+        return None
+
+
+def size_of(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor's elements; of a sparse one, of what it stores."""
+    try:
+        if tensor.layout is torch.strided:
+            return tensor.numel() * tensor.element_size()
+        if tensor.layout is torch.sparse_coo:
+            return tensor._values().nbytes + tensor._indices().nbytes
+        return tensor.values().nbytes
+    except (RuntimeError, NotImplementedError):
+        return 0

@@ -1,0 +1,159 @@
+"""Torch's own engine, stopped in front of every node.
+
+`Engine` lets torch walk a graph back in a thread of its own that waits in a hook. Whatever torch
+does in backward happens: hooks of all kinds, custom Functions, checkpoints of both sorts, second
+derivatives, and the graph is freed node by node. Waking the other thread takes some ten
+microseconds a stop; for small graphs without hooks there is `direct.py`.
+"""
+
+import contextvars
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+import torch
+
+from pytorch_lab.graph.walking.autograd import Live
+
+Gradients = tuple[torch.Tensor | None, ...]
+Stop = Callable[[int], bool]
+
+
+class GivenUp(Exception):
+    """Ends a backward that nobody will take to its end."""
+
+
+def waiting_for(live: Live, start: int) -> dict[int, int]:
+    """How many gradients each node behind `start` gets before it is ready.
+
+    Example:
+        >>> import torch
+        >>> from pytorch_lab.graph.walking.autograd import walk
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> waiting_for(walk([x * x]), 0)
+        {0: 0, 1: 2}
+    """
+    counts = {start: 0}
+    stack = [start]
+    while stack:
+        for there in live.next[stack.pop()]:
+            if there in counts:
+                counts[there] += 1
+            else:
+                counts[there] = 1
+                stack.append(there)
+    return counts
+
+
+class Engine:
+    """A backward of torch's that waits in front of each node.
+
+    Attributes:
+        done: whether it has come to its end.
+        place: of the node that is about to run; None at the end.
+        gradients: what it is about to get.
+        order: places of the nodes that ran.
+        ready: places of the nodes that have all their gradients, `place` among them.
+    """
+
+    def __init__(self, live: Live, start: int, backward: Callable[[], None]) -> None:
+        self.done = False
+        self.place: int | None = None
+        self.gradients: Gradients = ()
+        self.order: list[int] = []
+        self.ready: set[int] = set()
+        self._live = live
+        self._waiting = waiting_for(live, start)
+        self._handles: list[Any] = []
+        self._stop: Stop | None = None
+        self._changed: Gradients | None = None
+        self._given_up = False
+        self._running = True
+        self._error: BaseException | None = None
+        self._arrived: SimpleQueue[None] = SimpleQueue()  # from the worker
+        self._go_on: SimpleQueue[None] = SimpleQueue()  # to the worker
+        self._expect(start)
+        self._worker = threading.Thread(
+            target=contextvars.copy_context().run,
+            args=(self._work, backward),
+            daemon=True,  # a learner who closes the notebook in the middle shall not wait for it
+        )
+        self._worker.start()
+        self._wait()
+
+    def go(self, changed: Gradients | None, stop: Stop | None) -> None:
+        """Run the node at `place` and go on until `stop` says so.
+
+        Args:
+            changed: the gradients to run it with, if not the ones that came.
+            stop: is asked with the place of each node that comes; None to stop at the next.
+        """
+        if not self._running:  # else Ctrl-C ended the last wait, and the worker is on its way
+            self._changed, self._stop, self._running = changed, stop, True
+            self._go_on.put(None)
+        self._wait()
+
+    def close(self) -> None:
+        """End it here and wait for the end."""
+        self.give_up()
+        self._worker.join()
+
+    def give_up(self) -> None:
+        """End it at the next node at the latest; does not wait."""
+        self._given_up = True
+        self._go_on.put(None)
+
+    def _wait(self) -> None:
+        self._arrived.get()
+        self._running = False
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _work(self, backward: Callable[[], None]) -> None:
+        try:
+            with torch.autograd.set_multithreading_enabled(False):
+                backward()
+        except BaseException as error:  # noqa: BLE001 - raised again in the learner's thread
+            if not self._given_up:
+                self._error = error
+        finally:
+            for handle in self._handles:
+                handle.remove()
+            self._handles, self._live, self.place, self.gradients = [], Live(), None, ()
+            self.ready.clear()
+            self.done = True
+            self._arrived.put(None)
+
+    def _expect(self, place: int) -> None:
+        """The node at `place` has all its gradients: it will come by soon."""
+        self.ready.add(place)
+        hook = self._hook(place)
+        self._handles.append(self._live.nodes[place].register_prehook(hook))
+
+    def _hook(self, place: int) -> Callable[[Gradients], Gradients | None]:
+        def arrive(gradients: Gradients) -> Gradients | None:
+            if place not in self.ready or threading.current_thread() is not self._worker:
+                return None  # another backward over the same nodes
+            if self._stop is None or self._stop(place):
+                self.place, self.gradients = place, gradients
+                self._arrived.put(None)
+                self._go_on.get()
+            if self._given_up:
+                raise GivenUp
+            self._pass(place)
+            changed, self._changed = self._changed, None
+            return changed
+
+        return arrive
+
+    def _pass(self, place: int) -> None:
+        """The node at `place` runs now; who waited for it alone is ready then."""
+        self.ready.discard(place)
+        self.order.append(place)
+        self.place, self.gradients = None, ()
+        for there in self._live.next[place]:
+            self._waiting[there] -= 1
+            if not self._waiting[there]:
+                self._expect(there)

@@ -1,0 +1,293 @@
+"""Go back through the graph one node at a time, really: stop, look, change a gradient, go on.
+
+    stepper = Stepper(loss)
+    stepper.node.name               # the node that is about to run
+    stepper.gradients[0] *= 0       # what it is about to get
+    stepper.step()                  # it runs; the next node is about to
+    stepper.run()                   # the rest
+
+Between two steps nothing runs: the leaves' `.grad` fill one by one as the nodes pass. Without a
+change the gradients are, bit for bit, those of `loss.backward()`, and hooks run as they do there.
+"""
+
+import math
+import weakref
+from typing import Any
+
+import torch
+
+from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.walking.autograd import Live, edge_of, freeze, walk
+from pytorch_lab.graph.walking.direct import Direct, needs_engine
+from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
+
+SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
+
+
+class Stepper:
+    """A backward that waits in front of every node.
+
+    Args:
+        root: the result to go back from.
+        gradient: as for `root.backward(gradient)`: of the shape of `root`; not needed if that is a
+            single number.
+        retain_graph: as for `backward`.
+        create_graph: as for `backward`.
+        live: the graph of `root`, if it has been walked already.
+        nodes: its records, one for each place of `live`.
+        hooks: whether there may be hooks on tensors or nodes. Who knows that there are none gets a
+            quicker stepper for graphs of small tensors.
+
+    Raises:
+        UsageError: no graph behind `root`, or a gradient of the wrong shape.
+
+    Example:
+        >>> import torch
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> stepper = Stepper((x * x).sum())
+        >>> stepper.node.name, stepper.gradients
+        ('SumBackward0', [tensor(1.)])
+        >>> stepper.step().name, stepper.gradients
+        ('MulBackward0', [tensor([1., 1.])])
+        >>> stepper.gradients[0][1] = 10
+        >>> stepper.run()
+        >>> x.grad
+        tensor([ 2., 40.])
+    """
+
+    def __init__(
+        self,
+        root: torch.Tensor,
+        gradient: torch.Tensor | None = None,
+        *,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        live: Live | None = None,
+        nodes: tuple[Node, ...] | None = None,
+        hooks: bool = True,
+    ) -> None:
+        edge = edge_of(root)
+        if edge is None:
+            raise UsageError(
+                "expected a result with a graph behind it, got a tensor that does not require a "
+                "gradient; see why_none for how the graph got lost"
+            )
+        gradient = _first_gradient(root, gradient)
+        live = walk([root]) if live is None else live
+        self.nodes = freeze(live) if nodes is None else nodes
+        start = live.place[edge[0]]
+        retain = create_graph if retain_graph is None else retain_graph
+        self._shown: list[torch.Tensor | None] | None = None
+        self._given: list[tuple[torch.Tensor | None, int]] = []
+        self._create_graph = create_graph
+        quick = (
+            not hooks
+            and not create_graph
+            and self._is_small()
+            and not needs_engine(live, self.nodes)
+        )
+        if quick:
+            first: list[torch.Tensor | None] = [None] * len(self.nodes[start].shapes)
+            first[edge[1]] = gradient
+            release = (lambda: None) if retain else _Release(root)
+            self._driver = Direct(live, self.nodes, start, tuple(first), release)
+        else:
+            self._driver = Engine(live, start, _Backward(root, gradient, retain, create_graph))
+        self._end = weakref.finalize(self, self._driver.give_up)
+        self._end.atexit = False  # a thread that runs on into the end of Python can crash it
+
+    def _is_small(self) -> bool:
+        some = self.nodes[:: 1 + len(self.nodes) // 100]
+        return sum(math.prod(shape) for node in some for shape in node.shapes) <= SMALL * len(some)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come to its end."""
+        return self._driver.done
+
+    @property
+    def node(self) -> Node | None:
+        """The node that is about to run; None at the end."""
+        place = self._driver.place
+        return None if place is None else self.nodes[place]
+
+    @property
+    def ready(self) -> tuple[Node, ...]:
+        """The nodes that have all their gradients; the first is `node`, which runs next."""
+        here = self._driver.place
+        waiting = [self.nodes[place] for place in self._driver.ready]
+        return tuple(sorted(waiting, key=lambda node: (node.index != here, -_turn(node))))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Places of the nodes that ran, as they ran."""
+        return tuple(self._driver.order)
+
+    @property
+    def gradients(self) -> list[torch.Tensor | None]:
+        """What the node is about to get, one for each of its outputs; None where nothing came.
+
+        These are copies that the node gets if they are changed, in place or by putting other
+        tensors of the same shape into the list.
+        """
+        if self._shown is None:
+            with torch.set_grad_enabled(self._create_graph):
+                self._shown = [
+                    None if gradient is None else gradient.clone()
+                    for gradient in self._driver.gradients
+                ]
+            self._given = [(one, _version(one)) for one in self._shown]
+        return self._shown
+
+    def step(self) -> Node | None:
+        """Run `node`.
+
+        Returns:
+            The node that is about to run now; None at the end.
+
+        Raises:
+            UsageError: there is nothing left to run, or what was put into `gradients` doesn't fit.
+        """
+        return self._go(None)
+
+    def run(self, until: str | int | None = None) -> Node | None:
+        """Run on.
+
+        Args:
+            until: the name or the place of a node to stop in front of; to the end if None.
+
+        Returns:
+            The node that is about to run now; None at the end.
+        """
+        if until is None:
+            return None if self.done else self._go(lambda place: False)
+        nodes = self.nodes
+        return self._go(lambda place: until in (place, nodes[place].name))
+
+    def close(self) -> None:
+        """Give up: the nodes that are left don't run; what is in `.grad` by now stays."""
+        if self._end.detach() is not None and not self.done:
+            self._driver.close()
+
+    def __enter__(self) -> "Stepper":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        ran = f"{len(self.order)} of {len(self.nodes)} nodes ran"
+        return f"<Stepper: {ran}, {f'next is {self.node.name}' if self.node else 'done'}>"
+
+    def _go(self, stop: Stop | None) -> Node | None:
+        driver = self._driver
+        if driver.done:
+            raise UsageError(
+                f"expected a node that is left to run, but backward is done: all "
+                f"{len(self.order)} have run; make a new stepper from a new result"
+            )
+        changed = None if self._shown is None else self._changed()
+        self._shown = None
+        driver.go(changed, stop)
+        place = driver.place
+        return None if place is None else self.nodes[place]
+
+    def _changed(self) -> Gradients | None:
+        """The learner's gradients if one of them is another now."""
+        if self._shown is None or self.node is None:
+            return None
+        came = self._driver.gradients
+        if len(self._shown) != len(came):
+            raise UsageError(
+                f"expected {len(came)} gradients for {self.node.name}, got {len(self._shown)}; "
+                f"put a tensor into the list, don't add or remove one"
+            )
+        changed = [
+            new is not old or _version(new) != version
+            for new, (old, version) in zip(self._shown, self._given, strict=True)
+        ]
+        for new, old, differs in zip(self._shown, came, changed, strict=True):
+            if differs:
+                _check(new, old, self.node.name)
+        if not any(changed):
+            return None
+        pairs = zip(self._shown, came, changed, strict=True)
+        return tuple(new if differs else old for new, old, differs in pairs)
+
+
+def _check(new: Any, old: torch.Tensor | None, name: str) -> None:
+    """Refuse what the node could not be given."""
+    if old is None:
+        raise UsageError(
+            f"expected None to stay where no gradient came to {name}: nothing before it used "
+            f"that output"
+        )
+    if not isinstance(new, torch.Tensor):
+        raise UsageError(
+            f"expected a tensor as a gradient of {name}, got {type(new).__name__}; to stop a "
+            f"gradient, multiply it by 0"
+        )
+    wanted = old.shape, old.dtype, old.device
+    if (new.shape, new.dtype, new.device) != wanted:
+        raise UsageError(
+            f"expected a gradient of shape {tuple(old.shape)}, {old.dtype} on {old.device} for "
+            f"{name}, got {tuple(new.shape)}, {new.dtype} on {new.device}"
+        )
+
+
+def _first_gradient(root: torch.Tensor, gradient: torch.Tensor | None) -> torch.Tensor:
+    if gradient is None:
+        if root.numel() != 1:
+            raise UsageError(
+                f"expected a result of one number, got shape {tuple(root.shape)}; pass the "
+                f"gradient to start from, of that shape, or take the sum or the mean first"
+            )
+        return torch.ones_like(root)
+    if gradient.shape != root.shape:
+        raise UsageError(
+            f"expected a gradient of the shape of the result, {tuple(root.shape)}, got "
+            f"{tuple(gradient.shape)}"
+        )
+    return gradient
+
+
+def _version(tensor: torch.Tensor | None) -> int:
+    return tensor._version if isinstance(tensor, torch.Tensor) else 0
+
+
+def _turn(node: Node) -> float:
+    """Torch runs the youngest node that is ready, and AccumulateGrad before all others."""
+    return float("inf") if node.sequence < 0 else node.sequence
+
+
+class _Backward:
+    """Torch's backward of one result, once; the result is let go with the call."""
+
+    def __init__(self, root: torch.Tensor, gradient: torch.Tensor, retain: bool, create: bool):
+        self._roots = [root]
+        self._arguments = gradient, retain, create
+
+    def __call__(self) -> None:
+        torch.autograd.backward(self._roots.pop(), *self._arguments)
+
+
+class _Release:
+    """Free a graph whose nodes were called one by one, if somebody still holds its result.
+
+    Torch frees a graph only in a backward, so it gets one in which no gradient goes in: nothing is
+    computed and nothing accumulated.
+    """
+
+    def __init__(self, root: torch.Tensor) -> None:
+        self._root = weakref.ref(root)
+
+    def __call__(self) -> None:
+        root = self._root()
+        if root is None or root.grad_fn is None:
+            return
+        handle = root.grad_fn.register_prehook(lambda gradients: (None,) * len(gradients))
+        try:
+            root.backward(torch.ones_like(root))
+        finally:
+            handle.remove()
