@@ -162,6 +162,10 @@ def grade(
     workers: Annotated[
         int, typer.Option(min=1, metavar="N", help="Submissions run at a time.")
     ] = 1,
+    db: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Gradebook; default: DIR/gradebook.sqlite."),
+    ] = None,
 ) -> None:
     """Grade a folder of submissions, and write DIR/grades.csv."""
     from pytorch_lab import grading
@@ -172,9 +176,10 @@ def grade(
         rows = grading.grade(
             folder, assignment, out,
             seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
+            db=db,
         )  # fmt: skip
     except KeyboardInterrupt:
-        print("pytorch-lab: stopped; no marks were written.", file=sys.stderr)
+        print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
     students = sorted({row.student for row in rows})
     width = max((len(one_line(student)) for student in students), default=0)

@@ -177,7 +177,7 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
     assert grading.calls == [
         (
             (Path("in"), Path("03.ipynb"), Path("marks")),
-            {"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 1},
+            {"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 1, "db": None},
         )
     ]
 
@@ -202,7 +202,8 @@ def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
 def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
     grading.answers(grade=[])
     command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
-    assert grading.calls[0][1] == {"seed": 0, "sandbox": True, "timeout_cell": 60, "workers": 1}
+    defaults = {"seed": 0, "sandbox": True, "timeout_cell": 60, "workers": 1, "db": None}
+    assert grading.calls[0][1] == defaults
 
 
 def test_release_prints_what_it_wrote(command, grading):

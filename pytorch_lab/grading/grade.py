@@ -1,7 +1,5 @@
 """Marks for a folder of notebooks: overlay, run by nbval under pytest, one row per exercise.
 
-The notebook of solutions is run first, on the same seed and in the same way; what its hidden checks
-reveal is what a student's must reveal. Then all students' notebooks are run in one pytest process.
 A submission that cannot be run is a row with a reason; only a fault of the assignment, or of the
 machine, is an error.
 """
@@ -9,28 +7,26 @@ machine, is an error.
 import csv
 import io
 import re
-import shutil
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
 
-from pytorch_lab import scratch
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
-from pytorch_lab.grading.nbval_run import Pytest
-from pytorch_lab.grading.notebooks import read, replace, why_not, write
-from pytorch_lab.grading.overlay import MIME, ROLE, Overlay, overlay
+from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.judging import Assignment, Verdicts, judge
+from pytorch_lab.grading.notebooks import read, replace, why_not
+from pytorch_lab.grading.overlay import Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
-from pytorch_lab.warm.worker import Worker
+
+BOOK = "gradebook.sqlite"  # in the folder of the marks
 
 
 @dataclass(frozen=True)
@@ -45,12 +41,6 @@ class Row:
     reason: str
 
 
-_TWO_VERDICTS = {
-    "status": "refused",
-    "reason": "the run gave two verdicts for this exercise, so some code wrote one of them",
-}
-
-
 @dataclass
 class _Batch:
     """The assignment, and what is known of each submission before and after the run."""
@@ -58,7 +48,7 @@ class _Batch:
     exercises: list[Exercise]
     overlays: dict[str, Overlay] = field(default_factory=dict)  # by student
     unread: dict[str, tuple[str, str]] = field(default_factory=dict)
-    records: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    verdicts: Verdicts = field(default_factory=dict)
     ended: str = ""  # why the run ended before all was judged
 
 
@@ -71,6 +61,7 @@ def grade(
     sandbox: bool = True,
     timeout_cell: int = 60,
     workers: int = 1,
+    db: str | None = None,
 ) -> list[Row]:
     """Grade every notebook handed in, and write `grades.csv`.
 
@@ -83,6 +74,7 @@ def grade(
             without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
         workers: how many submissions are run at a time.
+        db: the gradebook's URL; by default a SQLite file in `out`. What it knows is not run again.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -110,14 +102,10 @@ def grade(
     _try_to_write(out)
     for submission in found:
         _take(batch, submission, instructor, seed)
-    with ExitStack() as stack:
-        work = scratch.make("grade")
-        stack.callback(shutil.rmtree, work, ignore_errors=True)
-        warm = stack.enter_context(Worker()).run if sandbox else None
-        pytest = Pytest(timeout_cell, warm)
-        stack.callback(pytest.stop)
-        reference = _reference(instructor, assignment, batch.exercises, work, seed, pytest)
-        _run_all(batch, reference, work, pytest, workers)
+    assigned = Assignment(instructor, assignment, batch.exercises, seed, sandbox, timeout_cell)
+    running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
+    with closing(Gradebook(db or f"sqlite:///{(out / BOOK).resolve()}")) as book:
+        batch.verdicts, batch.ended = judge(assigned, running, book, workers)
     rows = [row for submission in found for row in _rows(batch, submission.student)]
     replace(out / "grades.csv", _csv(rows))
     return rows
@@ -149,83 +137,6 @@ def _take(batch: _Batch, submission: Submission, instructor: NotebookNode, seed:
     batch.overlays[submission.student] = overlay(instructor, student, seed=seed)
 
 
-def _reference(
-    instructor: NotebookNode,
-    name: object,
-    graded: Sequence[Exercise],
-    work: Path,
-    seed: int,
-    pytest: Pytest,
-) -> dict[str, list[Any]]:
-    """What the hidden checks reveal of the solutions."""
-    made = overlay(instructor, instructor, seed=seed)
-    if made.status or made.notes:
-        why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
-        raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
-    write(work / "reference" / "0.ipynb", made.notebook)
-    records, ended = pytest(work / "reference", "--lab-reference")
-    shutil.rmtree(work / "reference")  # what it revealed must not lie there for students to read
-    if ended:
-        raise LabError(
-            f"expected pytest to run the solutions, but {ended}; run 'pytorch-lab doctor'."
-        )
-    by_exercise = {record["exercise"]: record for record in records}
-    for exercise in graded:
-        record = by_exercise.get(exercise.id, {"status": "failed", "reason": "nothing came back"})
-        if record["status"] == "passed" and record["reveals"]:
-            continue
-        why = record["reason"] or "it revealed nothing"
-        raise NotebookError(
-            f"expected the solution of exercise {exercise.id} in {name} to pass its hidden check "
-            f"and reveal a value, got {record['status']}: {why}; nobody can be graded by it."
-        )
-    return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
-
-
-def _run_all(
-    batch: _Batch, reference: dict[str, list[Any]], work: Path, pytest: Pytest, workers: int
-) -> None:
-    """Run every notebook that could earn points, in so many pytest processes at a time."""
-    students = [s for s, made in batch.overlays.items() if made.worth_running]
-    if not students:
-        return
-    for number, student in enumerate(students):
-        notebook = batch.overlays[student].notebook
-        for cell in notebook.cells:
-            known = cell.metadata[ROLE]
-            if known["role"] == "check":
-                cell.execution_count = 1  # nbval compares executed cells only
-                cell.outputs = [
-                    nbformat.v4.new_output("display_data", {MIME: value})
-                    for value in reference[known["exercise"]]
-                ]
-        write(work / f"students-{number % workers}" / f"{number:05}.ipynb", notebook)
-    folders = sorted(work.glob("students-*"))
-    with ThreadPoolExecutor(len(folders)) as pool:
-        try:
-            done = list(pool.map(pytest, folders))
-        except BaseException:  # an interrupt: the pool would wait for the end of all of them
-            pytest.stop()
-            raise
-    batch.records = _verdicts([record for records, _ in done for record in records], students)
-    batch.ended = "; ".join(filter(None, (ended for _, ended in done)))
-    if batch.ended and not batch.records:
-        raise LabError(f"expected pytest to run the notebooks, but {batch.ended}.")
-
-
-def _verdicts(
-    records: Sequence[dict[str, Any]], students: Sequence[str]
-) -> dict[tuple[str, str], dict[str, Any]]:
-    """The record of each student and exercise; where there are two, neither counts."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for record in records:
-        at = str(record["submission"])
-        if at.isdecimal() and int(at) < len(students):
-            key = students[int(at)], str(record["exercise"])
-            found[key] = record if key not in found else _TWO_VERDICTS
-    return found
-
-
 def _rows(batch: _Batch, student: str) -> list[Row]:
     """One row for each exercise of the assignment, whatever was handed in."""
     made = []
@@ -240,11 +151,11 @@ def _verdict(batch: _Batch, student: str, exercise: Exercise) -> tuple[str, str]
     if student in batch.unread:
         return batch.unread[student]
     made = batch.overlays[student]
-    record = batch.records.get((student, exercise.id))
+    said = batch.verdicts.get((student, exercise.id))
     if exercise.id in made.status:
         status, reason = made.status[exercise.id]
-    elif record is not None:
-        status, reason = record["status"], record["reason"]
+    elif said is not None:
+        status, reason = said
     elif made.worth_running:
         status, reason = "kernel_died", batch.ended or "the run gave no result for this exercise"
     else:

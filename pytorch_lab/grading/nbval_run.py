@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ _ENV = {
 }
 
 
+Record = dict[str, Any]
 _KEYS = {"submission", "exercise", "status", "reason"}
 
 
@@ -44,38 +46,54 @@ class Pytest:
 
     timeout_cell: int
     warm: Path | None  # the folder of the warm worker; None without a sandbox
-    running: set[subprocess.Popen[str]] = field(default_factory=set)
+    running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     stopped: bool = False
 
-    def __call__(self, folder: Path, *options: str) -> tuple[list[dict[str, Any]], str]:
-        """A record for each exercise that was judged, and why the run ended early, or ""."""
-        results, config = folder / "results.jsonl", folder / "pytest.ini"
+    def __call__(
+        self, folder: Path, *options: str, heard: Callable[[Record], None] | None = None
+    ) -> tuple[list[Record], str]:
+        """A record for each exercise that was judged, and why the run ended early, or "".
+
+        Args:
+            folder: the overlaid notebooks.
+            options: further ones of the plugin.
+            heard: is called with each record as it comes.
+        """
+        config, log = folder / "pytest.ini", folder / "pytest.log"
         config.write_text("[pytest]\n", "utf-8")
-        results.touch()
+        verdicts, told = os.pipe()
         command = [
             *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
             *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
             *("-c", str(config), "--rootdir", str(folder)),
             f"--nbval-cell-timeout={self.timeout_cell}",
-            *("--lab-results", str(results), *options, str(folder)),
+            *("--lab-results", str(told), *options, str(folder)),
         ]
         env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
         if self.warm is not None:
             command.append("--lab-sandbox")
             env[provisioner.ATTACH] = str(self.warm)
-        process = subprocess.Popen(  # the command is ours
-            command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+        with log.open("wb") as output:
+            process = subprocess.Popen(  # the command is ours
+                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT,
+                pass_fds=[told], start_new_session=True,
+            )  # fmt: skip
+        os.close(told)
         self.running.add(process)
         if self.stopped:
             process.kill()
-        said, _ = process.communicate()
+        found = []
+        with open(verdicts, encoding="utf-8", errors="replace") as lines:
+            for record in filter(None, map(record_in, lines)):
+                found.append(record)
+                if heard is not None:
+                    heard(record)
+        code = process.wait()
         self.running.discard(process)
-        if process.returncode not in (0, 1):
-            told = one_line(said[-2000:])[-300:]
-            return records(results), f"it ended with code {process.returncode}: {told}"
-        return records(results), ""
+        if code not in (0, 1):
+            said = one_line(log.read_text("utf-8", errors="replace")[-2000:])[-300:]
+            return found, f"it ended with code {code}: {said}"
+        return found, ""
 
     def stop(self) -> None:
         """End every process that runs, with the kernels below it."""
@@ -85,18 +103,16 @@ class Pytest:
                 os.killpg(process.pid, signal.SIGTERM)
 
 
-def records(results: Path) -> list[dict[str, Any]]:
-    """The lines that are records; without a sandbox, students could write others."""
-    found = []
-    for line in results.read_text("utf-8", errors="replace").splitlines():
-        with suppress(ValueError, RecursionError):
-            record = json.loads(line)
-            if isinstance(record, dict) and _is_the_plugins(record):
-                found.append(record)
-    return found
+def record_in(line: str) -> Record | None:
+    """The record that a line is, if it is one that the plugin could have written."""
+    with suppress(ValueError, RecursionError):
+        record = json.loads(line)
+        if isinstance(record, dict) and _is_the_plugins(record):
+            return record
+    return None
 
 
-def _is_the_plugins(record: dict[str, Any]) -> bool:
+def _is_the_plugins(record: Record) -> bool:
     """Whether the plugin could have written this."""
     texts = all(isinstance(record.get(key), str) for key in _KEYS)
     return texts and record["status"] in STATUSES

@@ -1,6 +1,6 @@
 """A pytest plugin: nbval, judging nothing but the values that hidden checks reveal.
 
-`pytest -p nbval.plugin -p pytorch_lab.grading.plugin --lab-results FILE FOLDER` runs each notebook
+`pytest -p nbval.plugin -p pytorch_lab.grading.plugin --lab-results FD FOLDER` runs each notebook
 that `overlay` made in a kernel of its own, cell by cell, as nbval does. What differs:
 
 - Only cells of the role "check" are compared, and of their outputs only the values under our own
@@ -9,7 +9,8 @@ that `overlay` made in a kernel of its own, cell by cell, as nbval does. What di
 - After a timeout or a death the exercise that was to blame is over. The others go on in a fresh
   kernel, for which the earlier cells are run again without the guilty ones.
 
-One JSON line per exercise goes to FILE. With `--lab-reference` values are recorded, not compared.
+One JSON line per exercise goes to the open file FD, which no kernel inherits. With
+`--lab-reference` values are recorded, not compared.
 """
 
 import json
@@ -46,7 +47,7 @@ class NotPassed(Exception):
 def pytest_addoption(parser: Any) -> None:
     """Two options, beside nbval's own."""
     group = parser.getgroup("pytorch-lab")
-    group.addoption("--lab-results", help="the file for one JSON line per exercise")
+    group.addoption("--lab-results", type=int, help="a file descriptor for the verdicts")
     group.addoption("--lab-sandbox", action="store_true", help="shut every kernel in")
     group.addoption("--lab-reference", action="store_true", help="record values, compare none")
 
@@ -286,8 +287,9 @@ class GradedCell(IPyNbCell):
         }
         if self.config.option.lab_reference:
             record["reveals"] = reveals(self.test_outputs or [])
-        with open(self.config.option.lab_results, "a", encoding="utf-8") as results:
-            results.write(json.dumps(record) + "\n")
+        line = json.dumps(record) + "\n"
+        with open(self.config.option.lab_results, "a", encoding="utf-8", closefd=False) as results:
+            results.write(line)
         if status != "passed":
             raise NotPassed(f"{status}: {told}")
 

@@ -259,7 +259,7 @@ def graded(request, tmp_path_factory: pytest.TempPathFactory, assignment: Path):
     by_student: dict[str, list[Row]] = {}
     for row in rows:
         by_student.setdefault(row.student, []).append(row)
-    assert [path.name for path in out.iterdir()] == ["grades.csv"]
+    assert sorted(path.name for path in out.iterdir()) == ["gradebook.sqlite", "grades.csv"]
     return by_student, (out / "grades.csv").read_text("utf-8")
 
 

@@ -2,19 +2,21 @@
 
 import json
 
-from pytorch_lab.grading.grade import _verdicts
-from pytorch_lab.grading.nbval_run import records
+import pytest
+
+from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.judging import Collector
+from pytorch_lab.grading.nbval_run import record_in
 
 
 def record(submission, exercise, status):
     return {"submission": submission, "exercise": exercise, "status": status, "reason": ""}
 
 
-def test_lines_that_are_no_record_are_passed_over(tmp_path):
+def test_lines_that_are_no_record_are_passed_over():
     true = record("00000", "03.1", "passed")
-    file = tmp_path / "results.jsonl"
-    file.write_text("\n".join(["junk", "[1]", '{"exercise": "03.1"}', json.dumps(true)]), "utf-8")
-    assert records(file) == [true]
+    lines = ["junk", "[1]", '{"exercise": "03.1"}', json.dumps(true), "[" * 9999]
+    assert [record_in(line) for line in lines] == [None, None, None, true, None]
 
 
 def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
@@ -26,17 +28,26 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
         record("7", "03.1", "passed"),
         record("x", "03.1", "passed"),
     ]
-    found = _verdicts(told, ["ada", "bob"])
-    assert {key: value["status"] for key, value in found.items()} == {
+    book = Gradebook("sqlite://")
+    collector = Collector(["ada", "bob"], {"ada": "a", "bob": "b"}, book)
+    for each in told:
+        collector.hear(each)
+    collector.settle()
+    assert {place: said.status for place, said in collector.verdicts.items()} == {
         ("ada", "03.1"): "refused",
         ("ada", "03.2"): "passed",
         ("bob", "03.1"): "passed",
     }
+    assert {e: said.status for e, said in book.known("a").items()} == {
+        "03.1": "refused",
+        "03.2": "passed",
+    }
+    assert book.known("c") == {}
+    book.close()
 
 
-def test_a_record_of_other_types_or_an_unknown_status_is_none(tmp_path):
-    record = {"submission": "00000", "exercise": "03.1", "status": "passed", "reason": ""}
-    odd = [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}]
-    file = tmp_path / "results.jsonl"
-    file.write_text("\n".join(json.dumps(record | change) for change in odd), "utf-8")
-    assert records(file) == []
+@pytest.mark.parametrize(
+    "odd", [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}]
+)
+def test_a_record_of_other_types_or_an_unknown_status_is_none(odd):
+    assert record_in(json.dumps(record("00000", "03.1", "passed") | odd)) is None

@@ -50,7 +50,7 @@ def test_a_signal_ends_it_and_leaves_nothing(number, walls, tmp_path, assignment
     family = descendants(run.pid)
     run.send_signal(number)
     said = run.communicate(timeout=60)[1]
-    assert (run.returncode, said) == (130, "pytorch-lab: stopped; no marks were written.\n")
+    assert (run.returncode, said) == (130, "pytorch-lab: stopped; the same command goes on from here.\n")
     until(lambda: gone(family))
     for place in (tmp_path / "tmp", Path("/tmp")):
         assert list(place.glob(f"pytorch-lab-*-{run.pid}-*")) == []

@@ -1,0 +1,185 @@
+"""Verdicts for a class's notebooks: from the gradebook where it knows them, else by running them.
+
+The solutions are run first, on the same seed and in the same way; what their hidden checks reveal
+is what a student's must reveal. Each submission is settled as soon as it has run, so that a run
+that is killed goes on where it stopped.
+"""
+
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from pytorch_lab import __version__, scratch
+from pytorch_lab.errors import LabError, NotebookError
+from pytorch_lab.grading.assignment import Exercise
+from pytorch_lab.grading.gradebook import Gradebook, Verdict, key_of
+from pytorch_lab.grading.nbval_run import Pytest, Record
+from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.overlay import MIME, ROLE, overlay
+from pytorch_lab.warm.worker import Worker
+
+Verdicts = dict[tuple[str, str], Verdict]  # by student and exercise
+
+TWO_VERDICTS = Verdict(
+    "refused", "the run gave two verdicts for this exercise, so some code wrote one of them"
+)
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What is graded, and how."""
+
+    solutions: NotebookNode
+    name: Path
+    exercises: Sequence[Exercise]
+    seed: int
+    sandbox: bool
+    timeout_cell: int
+
+    def key(self, notebook: NotebookNode) -> str:
+        """The gradebook's key of an overlaid notebook."""
+        cells = [[cell.cell_type, cell.source, cell.metadata] for cell in notebook.cells]
+        mine = [[cell.cell_type, cell.source] for cell in self.solutions.cells]
+        return key_of(__version__, cells, mine, self.seed, self.sandbox, self.timeout_cell)
+
+
+def judge(
+    assignment: Assignment, notebooks: dict[str, NotebookNode], book: Gradebook, workers: int
+) -> tuple[Verdicts, str]:
+    """The verdict on every student and exercise, and why the run ended early, or "".
+
+    Args:
+        assignment: what is graded, and how.
+        notebooks: the overlaid notebooks, by student.
+        book: what is known already; what is found out is kept in it.
+        workers: how many are run at a time.
+
+    Raises:
+        NotebookError: the solutions do not pass their own checks.
+        LabError: nothing could be run.
+    """
+    keys = {student: assignment.key(notebook) for student, notebook in notebooks.items()}
+    verdicts: Verdicts = {}
+    for student, key in keys.items():
+        verdicts |= {(student, exercise): said for exercise, said in book.known(key).items()}
+    settled = {student for student, _ in verdicts}
+    waiting = {s: notebook for s, notebook in notebooks.items() if s not in settled}
+    if not waiting:
+        return verdicts, ""
+    with ExitStack() as stack:
+        work = scratch.make("grade")
+        stack.callback(shutil.rmtree, work, ignore_errors=True)
+        warm = stack.enter_context(Worker()).run if assignment.sandbox else None
+        pytest = Pytest(assignment.timeout_cell, warm)
+        stack.callback(pytest.stop)
+        reference = _reference(assignment, work, pytest)
+        batches = _write_batches(waiting, reference, work, workers)
+        collectors = [Collector(students, keys, book) for students in batches.values()]
+        ended = _run_all(pytest, list(batches), collectors)
+    for collector in collectors:
+        verdicts |= collector.verdicts
+    if ended and not verdicts:
+        raise LabError(f"expected pytest to run the notebooks, but {ended}.")
+    return verdicts, ended
+
+
+def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, list[Any]]:
+    """What the hidden checks reveal of the solutions."""
+    name = assignment.name
+    made = overlay(assignment.solutions, assignment.solutions, seed=assignment.seed)
+    if made.status or made.notes:
+        why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
+        raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
+    write(work / "reference" / "0.ipynb", made.notebook)
+    records, ended = pytest(work / "reference", "--lab-reference")
+    shutil.rmtree(work / "reference")  # what it revealed must not lie there for students to read
+    if ended:
+        raise LabError(
+            f"expected pytest to run the solutions, but {ended}; run 'pytorch-lab doctor'."
+        )
+    by_exercise = {record["exercise"]: record for record in records}
+    for exercise in assignment.exercises:
+        record = by_exercise.get(exercise.id, {"status": "failed", "reason": "nothing came back"})
+        if record["status"] == "passed" and record["reveals"]:
+            continue
+        why = record["reason"] or "it revealed nothing"
+        raise NotebookError(
+            f"expected the solution of exercise {exercise.id} in {name} to pass its hidden check "
+            f"and reveal a value, got {record['status']}: {why}; nobody can be graded by it."
+        )
+    return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
+
+
+def _write_batches(
+    waiting: dict[str, NotebookNode], reference: dict[str, list[Any]], work: Path, workers: int
+) -> dict[Path, list[str]]:
+    """A folder for each worker, and whose notebooks are in it: `00000.ipynb` is the first's."""
+    batches: dict[Path, list[str]] = {}
+    for number, (student, notebook) in enumerate(waiting.items()):
+        for cell in notebook.cells:
+            known = cell.metadata[ROLE]
+            if known["role"] == "check":
+                cell.execution_count = 1  # nbval compares executed cells only
+                cell.outputs = [
+                    nbformat.v4.new_output("display_data", {MIME: value})
+                    for value in reference[known["exercise"]]
+                ]
+        students = batches.setdefault(work / f"students-{number % workers}", [])
+        write(work / f"students-{number % workers}" / f"{len(students):05}.ipynb", notebook)
+        students.append(student)
+    return batches
+
+
+def _run_all(pytest: Pytest, folders: list[Path], collectors: list["Collector"]) -> str:
+    def run(folder: Path, collector: Collector) -> str:
+        ended = pytest(folder, heard=collector.hear)[1]
+        collector.settle()
+        return ended
+
+    with ThreadPoolExecutor(len(folders)) as pool:
+        try:
+            return "; ".join(filter(None, pool.map(run, folders, collectors)))
+        except BaseException:  # an interrupt: the pool would wait for the end of all of them
+            pytest.stop()
+            raise
+
+
+@dataclass
+class Collector:
+    """The verdicts of one pytest process, settled in the gradebook student by student."""
+
+    students: list[str]
+    keys: dict[str, str]
+    book: Gradebook
+    verdicts: Verdicts = field(default_factory=dict)
+    current: str | None = None
+
+    def hear(self, record: Record) -> None:
+        """Take one record; a second one for the same exercise takes the verdict away."""
+        at = record["submission"]
+        if not at.isdecimal() or int(at) >= len(self.students):
+            return
+        student = self.students[int(at)]
+        if student != self.current:
+            self.settle()
+        self.current = student
+        place = student, record["exercise"]
+        said = Verdict(record["status"], record["reason"])
+        self.verdicts[place] = said if place not in self.verdicts else TWO_VERDICTS
+
+    def settle(self) -> None:
+        """Keep the verdicts on whom was heard of last."""
+        if self.current is None:
+            return
+        theirs = {
+            e: said for (student, e), said in self.verdicts.items() if student == self.current
+        }
+        self.book.keep(self.keys[self.current], self.current, theirs)
+        self.current = None
