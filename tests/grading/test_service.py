@@ -50,7 +50,8 @@ def test_a_signal_ends_it_and_leaves_nothing(number, walls, tmp_path, assignment
     family = descendants(run.pid)
     run.send_signal(number)
     said = run.communicate(timeout=60)[1]
-    assert (run.returncode, said) == (130, "pytorch-lab: stopped; the same command goes on from here.\n")
+    assert run.returncode == 130
+    assert said == "pytorch-lab: stopped; the same command goes on from here.\n"
     until(lambda: gone(family))
     for place in (tmp_path / "tmp", Path("/tmp")):
         assert list(place.glob(f"pytorch-lab-*-{run.pid}-*")) == []
