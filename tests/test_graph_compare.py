@@ -5,6 +5,7 @@ import gc
 import inspect
 import itertools
 import json
+import queue
 import random
 import sys
 import types
@@ -12,16 +13,19 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from pytorch_lab import surroundings
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import GraphDiff, compare
 from pytorch_lab.graph.comparing import alignment
 from pytorch_lab.graph.comparing.alignment import align, hunks
+from pytorch_lab.modules import copies
 
 POSITIVE = torch.ones(3, requires_grad=True)
 NEGATIVE = (-torch.ones(3)).requires_grad_()
@@ -125,7 +129,13 @@ DECISIONS = [
     (plain_if, "if", "x.sum() > 0", "true in A, false in B", plain_if),
     (else_branch, "elif", "x.sum() > 0", "true in A, false in B", else_branch),
     (ternary, "ternary", "x.sum() > 0", "true in A, false in B", ternary),
-    (short_circuit, "and", "positive and x.exp()", None, short_circuit),
+    (
+        short_circuit,
+        "and",
+        "positive and x.exp()",
+        "went different ways within line {line}",
+        short_circuit,
+    ),
     (second_condition, "if", "x.sum() > 0", "true in A, false in B", second_condition),
     (negated, "if", "positive", "true in A, false in B", negated),
     (while_loop, "while", "x.max() > 1", "true in A, false in B", while_loop),
@@ -146,13 +156,13 @@ def marked_line(function: Callable[..., Any]) -> int:
     ("function", "kind", "condition", "says", "holder"), DECISIONS, ids=lambda p: str(p)[:24]
 )
 def test_the_deciding_line_is_found(
-    function: Callable[..., Any], kind: str, condition: str, says: str | None, holder: Any
+    function: Callable[..., Any], kind: str, condition: str, says: str, holder: Any
 ) -> None:
     branch = compare(function, POSITIVE, NEGATIVE).branch
     assert branch is not None
     assert (branch.kind, branch.condition) == (kind, condition)
     assert branch.site.line == marked_line(holder)
-    assert says is None or branch.says == says
+    assert branch.says == says.format(line=branch.site.line)
 
 
 @pytest.mark.parametrize("function", [d[0] for d in DECISIONS], ids=lambda f: f.__name__)
@@ -233,14 +243,29 @@ def test_a_call_that_goes_to_different_functions_is_named() -> None:
 
 
 def test_a_difference_inside_of_torch_has_the_line_of_the_call() -> None:
-    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+    model = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
 
     def run(training: bool) -> torch.Tensor:
         model.train(training)
-        return model(torch.ones(1, 3)).sum()
+        return model(torch.ones(4, 3)).sum()
 
     diff = compare(run, True, False)
-    assert diff.branch is None or diff.branch.kind == "inside"
+    assert diff.branch is not None
+    assert diff.branch.kind == "inside"
+    assert diff.branch.site.line == run.__code__.co_firstlineno + 2
+    assert [diff.a.ops[i].name for i in diff.only_a] == ["add_"]  # it counts the batches
+
+
+def test_an_op_that_builds_no_node_in_one_of_the_runs_is_no_branch() -> None:
+    layer = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5))
+
+    def run(training: bool) -> torch.Tensor:
+        layer.train(training)
+        return layer(torch.ones(1, 3)).sum()
+
+    diff = compare(run, True, False)
+    assert (diff.branch, diff.only_a, diff.only_b) == (None, (), ())
+    assert [diff.a.nodes[i].name for i in diff.nodes_only_a] == ["MulBackward0"]
 
 
 def test_a_decision_that_changes_no_op_is_quiet() -> None:
@@ -254,6 +279,15 @@ def test_a_decision_that_changes_no_op_is_quiet() -> None:
     assert [branch.kind for branch in diff.quiet] == ["ternary"]
     assert diff.branch is not None
     assert diff.branch.condition == "len(label) > 3"
+
+
+def test_how_the_results_are_looked_through_is_no_decision_of_the_readers() -> None:
+    def f(x: torch.Tensor, nested: bool) -> object:
+        y = x * 2
+        return ({"y": [y]}, None)[not nested]
+
+    diff = compare(f, (POSITIVE, True), (POSITIVE, False))
+    assert (diff.branches, diff.quiet) == ((), ())
 
 
 def test_every_difference_has_its_own_decision() -> None:
@@ -376,24 +410,81 @@ def test_a_module_is_compared_as_well() -> None:
 
 def test_a_random_decision_is_the_same_in_both_runs() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
-        return x * 2 if torch.rand(()) + random.random() > 1 else x + 1
+        drawn = [torch.rand(()), random.random(), numpy.random.rand()]  # noqa: NPY002
+        for number in drawn:
+            x = x * 2 if number > 0.5 else x + 1
+        return x
 
-    for seed in range(8):
-        torch.manual_seed(seed)
-        random.seed(seed)
-        assert compare(f, POSITIVE, NEGATIVE).branch is None
+    with surroundings.kept():
+        for number in range(8):
+            surroundings.seed(number)
+            assert compare(f, POSITIVE, NEGATIVE).branch is None
 
 
-def test_the_random_numbers_go_on_as_after_one_run() -> None:
+def test_the_random_numbers_go_on_as_if_nothing_had_run() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
-        return x * torch.rand(3)
+        return x * torch.rand(3) * random.random() * numpy.random.rand()  # noqa: NPY002
 
-    torch.manual_seed(5)
-    f(POSITIVE)
-    expected = torch.rand(4)
-    torch.manual_seed(5)
-    compare(f, POSITIVE, NEGATIVE)
-    assert torch.equal(torch.rand(4), expected)
+    def draw() -> list[float]:
+        return [torch.rand(()).item(), random.random(), numpy.random.rand()]  # noqa: NPY002
+
+    with surroundings.kept():
+        surroundings.seed(5)
+        expected = draw()
+        surroundings.seed(5)
+        compare(f, POSITIVE, NEGATIVE)
+        assert draw() == expected
+
+
+def test_what_a_model_counts_is_the_same_for_both_runs_and_afterwards() -> None:
+    class Counting(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(3)
+            self.calls = 0
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            x = self.norm(x)
+            if self.calls > 1 or self.norm.num_batches_tracked > 1:
+                x = x.exp()
+            return x.sum()
+
+    model = Counting()
+    x = torch.arange(12.0).view(4, 3)
+    for fn in (model, lambda x: model(x)):
+        assert compare(fn, x, x + 1).branch is None
+        assert (model.calls, model.norm.num_batches_tracked.item()) == (0, 0)
+        assert not model.norm.running_mean.any()
+
+
+def test_a_large_buffer_is_put_back_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above some size a tensor is copied only when an op is about to write to it."""
+    monkeypatch.setattr(copies, "COPY_AT_ONCE_BYTES", 8)
+    norm = nn.BatchNorm1d(3)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = norm(x)
+        return x.sin() if norm.running_mean.sum() > 9.5 else x.cos()
+
+    assert compare(f, torch.full((4, 3), 20.0), torch.full((4, 3), 20.0)).branch is None
+    assert not norm.running_mean.any()
+
+
+def test_a_weight_that_one_run_trains_is_the_old_one_for_the_other() -> None:
+    layer = nn.Linear(3, 1, bias=False)
+    nn.init.zeros_(layer.weight)
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        loss = (layer(x) - 1).square().sum()
+        loss.backward()
+        with torch.no_grad():
+            layer.weight -= 0.1 * layer.weight.grad
+        return layer.weight.sum().exp() if loss == 0 else loss
+
+    assert compare(step, torch.ones(1, 3), torch.ones(1, 3)).branch is None
+    assert layer.weight.grad is None
+    assert not layer.weight.any()
 
 
 def test_a_run_that_ends_in_an_error_is_compared_up_to_there() -> None:
@@ -433,7 +524,7 @@ def interrupt(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_generator_that_outlives_the_run_is_not_followed_on() -> None:
-    kept: list[Iterator[torch.Tensor]] = []
+    kept: queue.SimpleQueue[Iterator[torch.Tensor]] = queue.SimpleQueue()  # a list is put back
 
     def halves(x: torch.Tensor) -> Iterator[torch.Tensor]:
         while True:
@@ -441,17 +532,19 @@ def test_a_generator_that_outlives_the_run_is_not_followed_on() -> None:
             yield x
 
     def f(x: torch.Tensor) -> torch.Tensor:
-        kept.append(halves(x))
-        return next(kept[-1])
+        made = halves(x)
+        kept.put(made)
+        return next(made)
 
     diff = compare(f, POSITIVE, NEGATIVE)
     assert diff.branch is None
     sys.settrace(lambda *_: None)
     try:
-        next(kept[0])
+        next(kept.get())
+        next(kept.get())
     finally:
         sys.settrace(None)
-    assert [op.name for op in diff.a.ops] == ["div"]
+    assert [op.name for op in diff.a.ops] == [op.name for op in diff.b.ops] == ["div"]
 
 
 def test_no_tensor_is_kept_alive() -> None:

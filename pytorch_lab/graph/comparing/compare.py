@@ -9,12 +9,11 @@ ops and decisions together shows where the runs stood on the same instruction an
 different ones; that instruction is the difference, whatever came after it.
 """
 
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
+from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.comparing.alignment import align, hunks
@@ -23,6 +22,8 @@ from pytorch_lab.graph.comparing.parting import Branch, Side, parting
 from pytorch_lab.graph.comparing.trail import Trail, Turns
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recording.capture import record
+from pytorch_lab.modules.copies import Guard
+from pytorch_lab.modules.patient import left_as_found
 
 __all__ = ["Branch", "GraphDiff", "compare"]
 
@@ -101,8 +102,13 @@ def compare(fn: Callable[..., Any], *inputs: Any) -> GraphDiff:
         (['mul'], ())
 
     Args:
-        fn: a module or any callable. It is run twice, once on each input; both runs start from the
-            same state of torch's and Python's random numbers, so only the input differs.
+        fn: a module or any callable. It is run twice, once on each input. What the first run
+            changed is put back before the second, and what that changed afterwards: the random
+            numbers of torch (all devices), numpy and Python, and what `fn` and the inputs hold, by
+            attributes, containers, closures and the globals that `fn` reads: buffers, weights,
+            gradients, counters. Not put back: globals that `fn` rebinds, files, what an optimizer
+            keeps, iterators that were read, and a GPU's random numbers if the first run is the
+            first to use a GPU at all.
         inputs: exactly two; a tuple is taken for several arguments.
 
     Raises:
@@ -114,23 +120,30 @@ def compare(fn: Callable[..., Any], *inputs: Any) -> GraphDiff:
             "of one run go into a tuple: compare(fn, (x, h), (y, h))"
         )
     numbers: Turns = {}
-    seeds = torch.random.get_rng_state(), random.getstate()
-    first = _run(fn, inputs[0], numbers)
-    after = torch.random.get_rng_state(), random.getstate()
-    torch.random.set_rng_state(seeds[0])
-    random.setstate(seeds[1])
-    try:
-        second = _run(fn, inputs[1], numbers)
-    finally:
-        torch.random.set_rng_state(after[0])
-        random.setstate(after[1])
+    first, second = (_run(fn, given, inputs, numbers) for given in inputs)
     return _difference(first, second)
 
 
-def _run(fn: Callable[..., Any], arguments: Any, numbers: Turns) -> Side:
+class _Writes(TorchFunctionMode):
+    """Has large tensors copied just before an op writes to them."""
+
+    def __init__(self, guard: Guard) -> None:
+        super().__init__()
+        self._guard = guard
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        self._guard.before(getattr(func, "__name__", ""), args, kwargs)
+        return func(*args, **kwargs)
+
+
+def _run(fn: Callable[..., Any], given: Any, inputs: tuple[Any, ...], numbers: Turns) -> Side:
+    arguments = given if isinstance(given, tuple) else (given,)
     trail = Trail(numbers)
-    with trail.following():
-        made = record(fn, *(arguments if isinstance(arguments, tuple) else (arguments,)))
+    with left_as_found(fn, inputs) as guard, _Writes(guard), trail.following():
+        made = record(fn, *arguments)
     side = Side(made, trail)
     side.lay_out()
     return side

@@ -20,7 +20,8 @@ class Branch:
     Attributes:
         kind: "if", "elif", "while", "for", "ternary", "comprehension", "and", "or", "assert",
             "case", "except", "raise" (one run raised here), "call" (one and the same call went to
-            different functions), "branch" (there is no source to look into).
+            different functions), "inside" (the ops differ inside of a call of torch's), "branch"
+            (there is no source to look into).
         site: its line and columns: from the keyword to the end of the condition.
         condition: the words that were decided upon: `x.sum() > 0`.
         says: what each run did: "true in A, false in B".
@@ -128,11 +129,17 @@ def _parting(
         turns = [_turns(side, start) for side, start in ((a, hunk.a_start), (b, hunk.b_start))]
         says = " in A, ".join(f"{n} turn{'s' * (n != 1)}" for n in turns) + " in B"
     elif truth is None:
-        ways = [decode(step.code, step.outcome).line for step in (one, two)]
-        says = f"went on at line {ways[0]} in A, at line {ways[1]} in B"
+        says = _ways(*(decode(step.code, step.outcome).line for step in (one, two)))
     else:
         says = "true in A, false in B" if truth else "false in A, true in B"
     return decider.kind, decider.site, decider.condition, says
+
+
+def _ways(a: int, b: int) -> str:
+    """Where they went on, where it is not known which words were true."""
+    if a == b:
+        return f"went different ways within line {a}"
+    return f"went on at line {a} in A, at line {b} in B"
 
 
 def _calls(

@@ -15,11 +15,14 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytorch_lab.graph.explaining.observing import ops_so_far, running_recorder
 from pytorch_lab.graph.recording.sites import is_readers
+from pytorch_lab.modules import reach
 
+_TOOLS = str(Path(reach.__file__).parent)  # what looks into modules while the run is recorded
 MOST_STEPS = 2_000_000  # of one run; a trail that is longer ends there
 
 Turns = dict[tuple[int, int, int, int], int]  # turns of the caller, code, loop, turn: to a number
@@ -109,7 +112,9 @@ class Trail:
         code = frame.f_code
         look = self._looks.get(code)
         if look is None:
-            look = _look_at(code) if is_readers(code.co_filename) else _NOT_OURS
+            file = code.co_filename
+            readers = is_readers(file) and not file.startswith(_TOOLS)
+            look = _look_at(code) if readers else _NOT_OURS
             self._looks[code] = look
         if look is _NOT_OURS or not self.on:
             return None
