@@ -5,6 +5,7 @@ import re
 import warnings
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -430,6 +431,18 @@ def test_an_interrupt_goes_through() -> None:
 def test_a_wrong_argument_is_named() -> None:
     with pytest.raises(UsageError, match="expected an exception, a record or a function that rai"):
         why_error("RuntimeError: ...")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("asked", [ValueError(), lambda: None])
+def test_a_second_argument_that_is_no_record_is_named(asked: object) -> None:
+    with pytest.raises(UsageError, match=r"expected record= to be a GraphRecord or None, got int"):
+        why_error(asked, 3)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("asked", [record(lambda: 1), lambda: None])
+def test_a_record_goes_with_an_exception_only(asked: Any) -> None:
+    with pytest.raises(UsageError, match=r"expected record= with an exception only, got it with"):
+        why_error(asked, record(lambda: 1))
 
 
 def test_a_message_that_cannot_be_read_is_no_reason_to_fail() -> None:

@@ -1,9 +1,11 @@
 """Why is `.grad` None? What a loss alone can tell, what a record adds, what is left untouched."""
 
 import gc
+import re
 import warnings
 import weakref
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ from torch import nn
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import Explanation, record, why_gradient, why_none
+from pytorch_lab.graph.explaining import why_bad_number, why_zero
 
 X = torch.linspace(-1, 1, 12).view(4, 3)
 
@@ -116,6 +119,15 @@ def gradient_of_nan() -> Explanation:
     return why_none(w, loss)
 
 
+def gradient_of_a_parameter_named_slope() -> Explanation:
+    """Words of the reader's own stand in the sentence; the cause is not read off it."""
+    model = nn.Module()
+    model.slope = nn.Parameter(torch.zeros(3))
+    loss = (model.slope.sqrt() * 0).sum()
+    loss.backward()
+    return why_none(model.slope, loss, model=model)
+
+
 LIVING = {
     result_of_an_op: "non_leaf",
     retained_and_not_gone_back: "backward_not_called",
@@ -134,6 +146,7 @@ LIVING = {
     gradient_there: "has_grad",
     gradient_of_zeros: "zero_gradient",
     gradient_of_nan: "not_finite",
+    gradient_of_a_parameter_named_slope: "not_finite",
 }
 
 
@@ -269,6 +282,23 @@ def test_a_reentrant_checkpoint_hides_its_inside(asks: bool, cause: str) -> None
     assert why_none(layer.weight, loss).cause == cause
 
 
+def two_results() -> tuple[torch.Tensor, torch.Tensor, Callable[[], object]]:
+    w, v = torch.ones(3, requires_grad=True), torch.ones(4, requires_grad=True)
+    return w, v, lambda: {"logits": w * 2, "loss": (v * 7).sum()}
+
+
+def test_of_several_results_each_question_means_the_one_called_loss() -> None:
+    w, v, run = two_results()
+    assert why_gradient(v, run).cause == "fine"
+    assert why_gradient(w, run).cause == "not_in_loss"
+    assert why_none(v, run).cause == "backward_not_called"
+    assert why_none(w, run).cause == "not_in_loss"
+    assert why_none(v, record(run)).cause == "backward_not_called"
+    assert record(run, backward=True).accumulated
+    assert w.grad is None
+    assert torch.equal(v.grad, torch.full((4,), 7.0))
+
+
 def test_numbers_that_come_back_from_numpy_are_named() -> None:
     w = torch.ones(3, requires_grad=True)
 
@@ -366,9 +396,32 @@ def test_a_function_that_raises_before_there_is_a_loss_tells_its_error() -> None
     assert why_none(w, lambda: w @ torch.ones(4)).cause == "not_autograd"
 
 
-def test_why_gradient_names_a_wrong_argument() -> None:
-    with pytest.raises(UsageError, match="expected a tensor and a function that computes the loss"):
-        why_gradient(torch.ones(1), 3.5)  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("w", torch.ones(1)), "expected a tensor whose gradient is in question, got str"),
+        ((torch.ones(1), 3.5), "expected a loss tensor or a function that computes it, got float"),
+        (
+            (torch.ones(1), record(lambda: torch.ones(1))),
+            r"got GraphRecord; a record keeps no graph to go back through: give the function that "
+            r"was recorded: why_gradient\(w, lambda: ",
+        ),
+    ],
+)
+def test_why_gradient_names_a_wrong_argument(arguments: tuple[Any, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        why_gradient(*arguments)
+
+
+@pytest.mark.parametrize("ask", [why_none, why_gradient])
+def test_a_model_that_is_none_is_named(ask: Callable[..., Explanation]) -> None:
+    with pytest.raises(UsageError, match=r"expected model= to be an nn.Module or None, got list"):
+        ask(torch.ones(1), torch.ones(1), model=[])
+
+
+def test_an_optimizer_that_is_none_is_named() -> None:
+    with pytest.raises(UsageError, match=r"expected optimizer= to be an Optimizer or None, got fl"):
+        why_none(torch.ones(1), torch.ones(1), optimizer=0.1)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_function_that_raises_tells_its_own_error_through_why_gradient() -> None:
@@ -432,7 +485,27 @@ def from_a_loss_tensor() -> Explanation:
     return why_gradient(w, w.sqrt().sum())
 
 
+def log_softmax_overflows() -> Explanation:
+    """Its node is LogSoftmaxBackward0; log's advice would be to use log_softmax."""
+    w = torch.zeros(3, requires_grad=True)
+    large = torch.tensor([6e4, -6e4, -6e4])
+    return why_gradient(w, lambda: (w.half().log_softmax(-1).float() * large).sum())
+
+
+def log1p_at_its_end() -> Explanation:
+    w = torch.full((3,), -1.0, requires_grad=True)
+    return why_gradient(w, lambda: w.log1p().exp().sum())
+
+
+def margin_is_kept() -> Explanation:
+    w = torch.tensor([[5.0, 0.0]], requires_grad=True)
+    return why_gradient(w, lambda: nn.functional.multi_margin_loss(w, torch.tensor([0])))
+
+
 BEYOND = {
+    log_softmax_overflows: "gradient_overflow",
+    log1p_at_its_end: "infinite_slope",
+    margin_is_kept: "times_zero",
     zero_weights: "zero_weights",
     cancelling_bias: "cancels",
     smallest_already: "at_minimum",
@@ -458,3 +531,37 @@ def test_a_loss_tensor_can_still_be_walked_back_after_the_question() -> None:
     assert why_gradient(w, loss).cause == "fine"
     loss.backward()
     assert torch.equal(w.grad, w.detach().exp())
+
+
+def test_a_loss_that_merely_begins_like_a_product_is_none() -> None:
+    """MultiMarginLossBackward0 is no MulBackward0, though its targets are 0."""
+    assert "multiplies" not in margin_is_kept().says
+
+
+def node_names() -> set[str]:
+    """What torch calls the nodes of the ops that the tables are about."""
+    x, row, one = torch.rand(3, 3).requires_grad_(), torch.rand(3).requires_grad_(), torch.ones(())
+    f, still = nn.functional, torch.zeros(3, 3)
+    made = [
+        *(x.sqrt(), x.rsqrt(), x.log(), x.log2(), x.log10(), x.log1p(), x**0.5, x / x),
+        *(x.reciprocal(), x.acos(), x.asin(), torch.atan2(x, x), torch.cdist(x, x)),
+        *(x.sign(), x.round(), x.floor(), x.ceil(), x.trunc(), x.sgn(), x.clamp(0, 1)),
+        *(x.clamp_min(0), x.clamp_max(1), f.hardtanh(x), f.hardsigmoid(x), x.relu()),
+        *(f.threshold(x, 0.1, 0.0), f.hardshrink(x), f.softshrink(x), f.hardswish(x)),
+        *(x.sigmoid(), x.tanh(), x.softmax(0), x.log_softmax(0), x.erf(), f.mse_loss(x, still)),
+        *(f.smooth_l1_loss(x, still), f.huber_loss(x, still), x.abs(), x.cos(), x.cosh()),
+        *(x.norm(), torch.where(x > 0, x, one), x.masked_fill(x > 0, 0), x * x, x @ x, x @ row),
+        *(row @ row, torch.bmm(x[None], x[None]), f.linear(x, x, row), torch.addmv(row, x, row)),
+        *(torch.baddbmm(x[None], x[None], x[None]), f.conv1d(x[None], x[:, :, None])),
+    ]
+    return {tensor.grad_fn.name() for tensor in made}
+
+
+def test_the_tables_name_nodes_that_torch_has() -> None:
+    """Compared whole, so that a name that torch never gives would match nothing."""
+    known = {re.sub(r"Backward\d+$", "", name) for name in node_names()}
+    slopes = [stem for slope in why_bad_number._SLOPES for stem in slope.nodes]
+    flat = [stem for flat in why_zero._FLAT for stem in flat.nodes]
+    for stems in (slopes, flat, why_zero._PRODUCTS):
+        assert len(set(stems)) == len(stems)
+        assert set(stems) - {"Linear"} <= known  # a node of its own on Apple's GPUs only

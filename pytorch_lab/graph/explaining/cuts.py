@@ -168,11 +168,16 @@ def came_back(record: GraphRecord, after: int) -> Iterator[Return]:
 
 
 def results_of(record: GraphRecord) -> tuple[int, ...]:
-    """The values that `backward` is called on: inside of the recorded code, else its results."""
+    """The values that `backward` is called on: by the recorded code, else on its results.
+
+    Of several results it is the one that `record(..., backward=True)` would start from; all of
+    them, if none requires a gradient.
+    """
     for op in reversed(backward_ops(record)):
         if op.inputs:
             return op.inputs[:1]
-    return record.outputs
+    root = record._root
+    return record.outputs if root is None else record.outputs[root : root + 1]
 
 
 def backward_ops(record: GraphRecord) -> list[Op]:

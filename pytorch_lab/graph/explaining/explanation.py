@@ -13,7 +13,8 @@ class Explanation:
     """The cause of a trouble with gradients, in words.
 
     Args:
-        cause: a short code that does not change, for tests and graders: "detached", "in_place".
+        cause: a short code that does not change, for tests and graders: "detached", "in_place";
+            `CAUSES` in causes.py says what each means.
         says: what happened, for a learner, in one or two sentences.
         where: the line of the reader's own code, `model.py:12`; empty if it can't be known.
         evidence: what was looked at, one fact each; the first proves the cause.
@@ -21,8 +22,11 @@ class Explanation:
 
     Example:
         >>> answer = Explanation(
-        ...     "detached", "h.detach() ends the graph.", "model.py:12", ("h has no grad_fn",),
-        ...     "leave detach() out",
+        ...     "detached",
+        ...     "h.detach() ends the graph.",
+        ...     where="model.py:12",
+        ...     evidence=("h has no grad_fn",),
+        ...     fix="leave detach() out",
         ... )
         >>> print(answer)
         h.detach() ends the graph.
@@ -33,9 +37,9 @@ class Explanation:
 
     cause: str
     says: str
-    where: str
-    evidence: tuple[str, ...]
-    fix: str
+    where: str = ""
+    evidence: tuple[str, ...] = ()
+    fix: str = ""
 
     def __str__(self) -> str:
         """A paragraph of at most 80 columns."""
@@ -51,7 +55,7 @@ class Explanation:
         """The five fields as plain values, for a grader or a page.
 
         Example:
-            >>> Explanation("unused", "w is not used.", "", (), "").to_dict()["cause"]
+            >>> Explanation("unused", "w is not used.").to_dict()["cause"]
             'unused'
         """
         return {**asdict(self), "evidence": list(self.evidence)}

@@ -8,13 +8,18 @@ import torch
 
 from pytorch_lab.graph.explaining.cuts import needed_for, results_of
 from pytorch_lab.graph.explaining.living import leaves_of
-from pytorch_lab.graph.explaining.observing import Observed, observe, place_of, went_back
+from pytorch_lab.graph.explaining.observing import (
+    Observed,
+    observe,
+    place_of,
+    root_of,
+    went_back,
+)
 from pytorch_lab.graph.record import Node, Op, Stats, Value
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.stats import summarise
 from pytorch_lab.graph.walking.autograd import walk
-from pytorch_lab.modules.outputs import tensors_of
 
 
 class Moment(NamedTuple):
@@ -158,7 +163,7 @@ def _go_back(
     stash: dict[int, tuple[torch.Tensor, torch.Tensor | None]],
     keep: bool,
 ) -> None:
-    root = next((tensor for tensor in tensors_of(result) if tensor.requires_grad), None)
+    root = root_of(result)
     if root is None:
         return
     leaves = leaves_of(walk([root])).values()

@@ -11,7 +11,6 @@ import torch
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.nodes import about_type
 
-_RAW = "_raw_saved_"
 FREED = "second time"  # in torch's message
 CHANGED = "modified by an inplace operation"
 
@@ -57,12 +56,11 @@ def held_by(live: Live) -> Iterator[Held]:
     """
     for place, node in enumerate(live.nodes):
         name, kind, attributes = about_type(node)
-        for attribute, _ in attributes if kind != "accumulate" else ():
-            yield from _held(place, node, name, attribute)
+        for attribute, kept_as in attributes if kind != "accumulate" else ():
+            yield from _held(place, node, name, attribute, kept_as)
 
 
-def _held(place: int, node: Any, node_name: str, attribute: str) -> Iterator[Held]:
-    name = attribute.removeprefix(_RAW)
+def _held(place: int, node: Any, node_name: str, attribute: str, name: str) -> Iterator[Held]:
     try:
         raw = getattr(node, attribute)
     except RuntimeError as error:

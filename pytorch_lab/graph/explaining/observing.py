@@ -13,8 +13,9 @@ from torch.overrides import _get_current_function_mode_stack
 
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
-from pytorch_lab.graph.recording.capture import record
+from pytorch_lab.graph.recording.capture import _root_of, record
 from pytorch_lab.graph.recording.recorder import Recorder
+from pytorch_lab.modules.outputs import tensors_of
 
 _KIND, _INSIDE = Op._fields.index("kind"), Op._fields.index("inside")  # in a row while recording
 
@@ -98,6 +99,19 @@ def ops_so_far(recorder: Recorder) -> list[list[Any]]:
 def went_back(recorder: Recorder) -> bool:
     """Whether the recorded code has called backward itself."""
     return any(op[_KIND] == "backward" and op[_INSIDE] is None for op in ops_so_far(recorder))
+
+
+def root_of(result: Any) -> torch.Tensor | None:
+    """The tensor that backward starts from, by the rule of `record(..., backward=True)`.
+
+    Example:
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> root_of({"logits": w, "loss": w.sum()}).shape
+        torch.Size([])
+    """
+    results = list({id(tensor): tensor for tensor in tensors_of(result)}.values())
+    place = _root_of(result, results)
+    return results[place] if place is not None else None
 
 
 def place_of(recorder: Recorder, tensor: torch.Tensor) -> int:

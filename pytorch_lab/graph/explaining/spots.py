@@ -1,9 +1,40 @@
-"""How the place of an op in the reader's source is written as a fact."""
+"""How the facts of an answer are written: names, and places in the reader's source."""
+
+import re
 
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 
 LONGEST_LINE = 110  # of source that is quoted
+_ENDING = re.compile(r"Backward\d*$")
+
+
+def capital(name: str) -> str:
+    """A name at the start of a sentence."""
+    return f"{name[0].upper()}{name[1:]}"
+
+
+def stem(node: str) -> str:
+    """A node's name without its ending, to be compared whole.
+
+    Example:
+        >>> stem("LogSoftmaxBackward0"), stem("PowBackward1")
+        ('LogSoftmax', 'Pow')
+    """
+    return _ENDING.sub("", node)
+
+
+def quoted(where: str, line: str, inside: str = "") -> list[str]:
+    """A line of source as a list of one fact; empty if there is no text.
+
+    Args:
+        where: `train.py:12`.
+        line: its text.
+        inside: what is said behind it.
+    """
+    text = line.strip()
+    text = text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
+    return [f"{where}: {text}{inside}"] if text else []
 
 
 def spot(op: Op | None) -> str:
@@ -16,7 +47,5 @@ def spot(op: Op | None) -> str:
 def line_of(record: GraphRecord, op: Op) -> list[str]:
     """The line that called an op, as a list of one fact; empty if there is no source."""
     lines = record.source(op.site.file) if op.site.line else []
-    text = lines[op.site.line - 1].strip() if 0 < op.site.line <= len(lines) else ""
-    text = text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
-    inside = f" (in module `{op.module}`)" if op.module else ""
-    return [f"{op.site.where}: {text}{inside}"] if text else []
+    text = lines[op.site.line - 1] if 0 < op.site.line <= len(lines) else ""
+    return quoted(op.site.where, text, f" (in module `{op.module}`)" if op.module else "")

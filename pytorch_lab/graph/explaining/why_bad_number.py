@@ -4,48 +4,67 @@ from typing import NamedTuple
 
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, finite, percent
-from pytorch_lab.graph.explaining.spots import line_of, spot
+from pytorch_lab.graph.explaining.spots import line_of, spot, stem
 from pytorch_lab.graph.record import Node, Op, Stats, Value
 from pytorch_lab.graph.recorded import GraphRecord
 
-_ATTENTION = ("softmax", "log_softmax", "scaled_dot_product_attention", "multi_head_attention")
+_ATTENTION = (
+    "softmax",
+    "log_softmax",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+)
 _MOST_ROWS = 3
 
 
 class _Slope(NamedTuple):
     """Ops whose slope is infinite somewhere."""
 
-    node: str  # the node's name begins so
+    nodes: tuple[str, ...]  # their names, without "Backward0"
     at: str  # where
     fix: str
 
 
 _SLOPES = (
     _Slope(
-        "Sqrt",
+        ("Sqrt",),
         "its input is 0 somewhere",
         "keep the input away from 0: (x + 1e-8).sqrt(), or torch.linalg.vector_norm, whose slope "
         "at 0 is 0",
     ),
-    _Slope("Rsqrt", "its input is 0 somewhere", "keep the input away from 0: (x + 1e-8).rsqrt()"),
     _Slope(
-        "Log",
+        ("Rsqrt",), "its input is 0 somewhere", "keep the input away from 0: (x + 1e-8).rsqrt()"
+    ),
+    _Slope(
+        ("Log", "Log2", "Log10"),
         "its input is 0 somewhere",
         "keep the input away from 0: x.clamp_min(1e-8).log(), or use log_softmax or logsigmoid, "
         "which never form the 0",
     ),
     _Slope(
-        "Pow",
+        ("Log1P",),
+        "its input is -1 somewhere",
+        "keep the input away from -1: x.clamp_min(-1 + 1e-6).log1p()",
+    ),
+    _Slope(
+        ("Pow",),
         "its input is 0 somewhere and the exponent below 1",
         "keep the input away from 0: (x + 1e-8) ** p",
     ),
-    _Slope("Div", "its divisor is 0 somewhere", "keep the divisor away from 0: a / (b + 1e-8)"),
-    _Slope("Reciprocal", "its input is 0 somewhere", "keep the input away from 0: 1 / (x + 1e-8)"),
-    _Slope("Acos", "its input is -1 or 1 somewhere", "clamp the input to -1 + 1e-6 ... 1 - 1e-6"),
-    _Slope("Asin", "its input is -1 or 1 somewhere", "clamp the input to -1 + 1e-6 ... 1 - 1e-6"),
-    _Slope("Atan2", "both its inputs are 0 somewhere", "keep the pair away from (0, 0)"),
+    _Slope(("Div",), "its divisor is 0 somewhere", "keep the divisor away from 0: a / (b + 1e-8)"),
     _Slope(
-        "Cdist", "two of its points are equal", "leave the diagonal out, or use squared distances"
+        ("Reciprocal",), "its input is 0 somewhere", "keep the input away from 0: 1 / (x + 1e-8)"
+    ),
+    _Slope(
+        ("Acos", "Asin"),
+        "its input is -1 or 1 somewhere",
+        "clamp the input to -1 + 1e-6 ... 1 - 1e-6",
+    ),
+    _Slope(("Atan2",), "both its inputs are 0 somewhere", "keep the pair away from (0, 0)"),
+    _Slope(
+        ("Cdist",),
+        "two of its points are equal",
+        "leave the diagonal out, or use squared distances",
     ),
 )
 
@@ -68,7 +87,7 @@ def _forward_nan(story: Story) -> Explanation | None:
         if not any(value.stats is not None and value.stats.nan for value in outputs):
             continue
         infinite = [value for value in inputs if value.stats is not None and value.stats.inf]
-        if op.name.startswith(_ATTENTION):
+        if op.name in _ATTENTION:
             return _masked(story, op, infinite or inputs)
         if infinite:
             return _infinity(story, infinite[0], op)
@@ -91,26 +110,26 @@ def _source(story: Story, op: Op, value: Value) -> Explanation:
             "non_finite_buffer",
             f"{name} was not finite before this run: an earlier batch with NaN or inf went into "
             "the statistics that the module keeps.",
-            op.site.where,
-            facts,
-            "reset them (bn.reset_running_stats()), and skip a batch that is not finite before "
+            where=op.site.where,
+            evidence=facts,
+            fix="reset them (bn.reset_running_stats()), and skip a batch that is not finite before "
             "the forward, not only its step",
         )
     if value.kind == "parameter":
         return Explanation(
             "non_finite_parameter",
             f"{name} was not finite before this run: an earlier step made it so.",
-            op.site.where,
-            facts,
-            "start from weights before that step, and ask why_gradient there",
+            where=op.site.where,
+            evidence=facts,
+            fix="start from weights before that step, and ask why_gradient there",
         )
     return Explanation(
         "non_finite_input",
         f"The data is not finite: {name} has NaN or inf, and everything computed from it does, "
         f"{story.name}'s gradient too.",
-        op.site.where,
-        facts,
-        "look for it where the batch is made; skip such a batch before the forward: "
+        where=op.site.where,
+        evidence=facts,
+        fix="look for it where the batch is made; skip such a batch before the forward: "
         "if not x.isfinite().all(): continue",
     )
 
@@ -156,10 +175,10 @@ def _made_here(story: Story, op: Op, inputs: list[Value], what: str) -> Explanat
         "overflow" if what == "inf" else "nan_in_forward",
         f"`{op.name}` makes {what} out of finite numbers, in the forward already; the gradient of "
         f"{story.name} cannot be better.",
-        op.site.where,
-        (*facts, *line_of(story.record, op)),
-        "look at the input of that op: too large for exp or a power, 0 under a log or a division, "
-        "negative under a root; use the stable form (logsumexp, log_softmax, log1p)",
+        where=op.site.where,
+        evidence=(*facts, *line_of(story.record, op)),
+        fix="look at the input of that op: too large for exp or a power, 0 under a log or a "
+        "division, negative under a root; use the stable form (logsumexp, log_softmax, log1p)",
     )
 
 
@@ -188,9 +207,9 @@ def _masked(story: Story, op: Op, inputs: list[Value]) -> Explanation:
         f"`{op.name}` has a row in which everything is masked: a softmax over nothing but -inf is "
         f"0 / 0 = NaN, and backward spreads it to {story.name}, even if those rows are left out "
         "of the loss.",
-        op.site.where,
-        (*facts, *line_of(story.record, op)),
-        "leave empty samples out, or keep one key visible in each row; masking the result "
+        where=op.site.where,
+        evidence=(*facts, *line_of(story.record, op)),
+        fix="leave empty samples out, or keep one key visible in each row; masking the result "
         "afterwards does not help",
     )
 
@@ -219,17 +238,19 @@ def _on_the_way_back(story: Story) -> Explanation | None:
             return Explanation(
                 "gradient_given",
                 "backward was started with a gradient that is not finite already.",
-                "",
-                (f"{node.name} is the first node and received it",),
-                "call backward() without an argument",
+                evidence=(f"{node.name} is the first node and received it",),
+                fix="call backward() without an argument",
             )
         return _slope_of(story, _likeliest(senders), stats)
     return None
 
 
 def _likeliest(senders: list[Node]) -> Node:
-    known = tuple(slope.node for slope in _SLOPES)
-    return next((node for node in senders if node.name.startswith(known)), senders[-1])
+    return next((node for node in senders if _slope_at(node) is not None), senders[-1])
+
+
+def _slope_at(node: Node) -> _Slope | None:
+    return next((slope for slope in _SLOPES if stem(node.name) in slope.nodes), None)
 
 
 def _slope_of(story: Story, node: Node, sent: Stats) -> Explanation:
@@ -252,24 +273,24 @@ def _slope_of(story: Story, node: Node, sent: Stats) -> Explanation:
         facts += line_of(story.record, op)
     arrived = story.arrived
     became = _kind(arrived) if arrived is not None else "NaN"
-    slope = next((slope for slope in _SLOPES if node.name.startswith(slope.node)), None)
+    slope = _slope_at(node)
     if slope is not None:
         return Explanation(
             "infinite_slope",
             f"The slope of {name} is infinite here: {slope.at}. The gradient of {story.name} "
             f"became {became} behind it.",
-            where,
-            tuple(facts),
-            slope.fix,
+            where=where,
+            evidence=tuple(facts),
+            fix=slope.fix,
         )
     return Explanation(
         "gradient_overflow",
         f"Going back through {name}, the gradient became {_kind(sent)}: the numbers that it is "
         "multiplied by are too large for the dtype, or 0 met inf.",
-        where,
-        tuple(facts),
-        "look at the size of the inputs there: scale the data, or skip the step when the gradient "
-        "is not finite",
+        where=where,
+        evidence=tuple(facts),
+        fix="look at the size of the inputs there: scale the data, or skip the step when the "
+        "gradient is not finite",
     )
 
 
@@ -299,9 +320,9 @@ def _clipped(story: Story) -> Explanation | None:
             "clipped_infinity",
             "The gradient was infinite before clipping. Its norm is inf, so clip_grad_norm_ "
             "scales by 1 / inf: what was finite becomes 0, what was infinite NaN.",
-            after.op.site.where,
-            (*facts, *line_of(story.record, after.op)),
-            "skip the step when the norm is not finite: norm = clip_grad_norm_(...); "
+            where=after.op.site.where,
+            evidence=(*facts, *line_of(story.record, after.op)),
+            fix="skip the step when the norm is not finite: norm = clip_grad_norm_(...); "
             "if norm.isfinite(): optimizer.step(); or error_if_nonfinite=True",
         )
     return None

@@ -56,9 +56,9 @@ def _clipped_while_scaled(story: Story) -> Explanation | None:
             "clipped_while_scaled",
             f"The gradients were clipped while they were still multiplied by {factor}, the scale "
             "of the loss; dividing it out afterwards leaves almost nothing of them.",
-            clip.site.where,
-            (*facts, *line_of(story.record, clip)),
-            "call scaler.unscale_(optimizer) before clip_grad_norm_",
+            where=clip.site.where,
+            evidence=(*facts, *line_of(story.record, clip)),
+            fix="call scaler.unscale_(optimizer) before clip_grad_norm_",
         )
     return None
 
@@ -102,9 +102,9 @@ def _scaled_by_loss(story: Story) -> Explanation | None:
         "scaled_by_loss",
         "The loss itself was passed to backward as the incoming gradient, so each gradient is "
         "multiplied by the loss: the smaller it gets, the smaller the steps.",
-        op.site.where,
-        (f"the first node received {times} instead of 1", *line_of(story.record, op)),
-        "call loss.backward() without an argument",
+        where=op.site.where,
+        evidence=(f"the first node received {times} instead of 1", *line_of(story.record, op)),
+        fix="call loss.backward() without an argument",
     )
 
 
@@ -127,9 +127,9 @@ def _target(story: Story) -> Explanation | None:
                 "target_carries_gradient",
                 f"The target of `{op.name}` has a graph as well and leads back to {story.name}: "
                 "the loss pulls the target towards the prediction, too.",
-                op.site.where,
-                (*facts, *line_of(story.record, op)),
-                "if the target is meant to stand still, compute it under torch.no_grad() or "
+                where=op.site.where,
+                evidence=(*facts, *line_of(story.record, op)),
+                fix="if the target is meant to stand still, compute it under torch.no_grad() or "
                 "detach() it; in a symmetric loss it is right as it is",
             )
     return None
@@ -145,9 +145,9 @@ def _constant_part(story: Story) -> Explanation | None:
                 "part_constant",
                 f"{story.name} gets a gradient, but a part of the loss is a constant for it. "
                 f"{told.says}",
-                told.where,
-                told.evidence,
-                told.fix,
+                where=told.where,
+                evidence=told.evidence,
+                fix=told.fix,
             )
     return None
 
@@ -199,9 +199,9 @@ def _grows(story: Story, row: list[Node], ratio: float) -> Explanation:
         f"The gradient grows on its way back through {len(row)} repeats of the same step, "
         f"{step:.3f} times at each, {ratio:.3g} times in all, and arrives at {story.name} with "
         f"length {size}.",
-        where,
-        (_lengths(story, row), *line),
-        "clip it between backward and step: "
+        where=where,
+        evidence=(_lengths(story, row), *line),
+        fix="clip it between backward and step: "
         "nn.utils.clip_grad_norm_(model.parameters(), 1.0); shorter sequences or a gated cell",
     )
 
@@ -212,7 +212,8 @@ def _shrinks(story: Story, row: list[Node], ratio: float) -> Explanation:
         "vanishing",
         f"The gradient shrinks on its way back through {len(row)} repeats of the same step, to "
         f"{ratio:.2g} of its length: {story.name} hardly feels the first of them.",
-        where,
-        (_lengths(story, row), *line),
-        "residual connections, normalisation, or a gated cell (LSTM, GRU); ReLU instead of sigmoid",
+        where=where,
+        evidence=(_lengths(story, row), *line),
+        fix="residual connections, normalisation, or a gated cell (LSTM, GRU); ReLU instead of "
+        "sigmoid",
     )

@@ -2,6 +2,13 @@
 
 from collections import deque
 
+from pytorch_lab.graph.explaining.answers import (
+    backward_not_called,
+    cleared,
+    custom_backward,
+    leads_to,
+    old_copy,
+)
 from pytorch_lab.graph.explaining.cuts import (
     Cut,
     Flow,
@@ -12,8 +19,7 @@ from pytorch_lab.graph.explaining.cuts import (
     results_of,
 )
 from pytorch_lab.graph.explaining.explanation import Explanation
-from pytorch_lab.graph.explaining.spots import line_of
-from pytorch_lab.graph.explaining.why_tensor import capital
+from pytorch_lab.graph.explaining.spots import capital, line_of
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 
@@ -93,9 +99,12 @@ def _in_a_checkpoint(record: GraphRecord, flow: Flow, name: str) -> Explanation 
     return Explanation(
         "inside_checkpoint" if alive else "checkpoint_without_grad",
         f"{capital(name)} is used inside of a reentrant checkpoint: {says}",
-        host.site.where,
-        (f"{host.name} ran without recording a graph of its inside", *line_of(record, host)),
-        "pass use_reentrant=False to checkpoint(...)",
+        where=host.site.where,
+        evidence=(
+            f"{host.name} ran without recording a graph of its inside",
+            *line_of(record, host),
+        ),
+        fix="pass use_reentrant=False to checkpoint(...)",
     )
 
 
@@ -118,9 +127,9 @@ def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explana
     return Explanation(
         cut.cause,
         capital(says),
-        op.site.where,
-        tuple(facts),
-        _FIX[cut.cause].format(**words),
+        where=op.site.where,
+        evidence=tuple(facts),
+        fix=_FIX[cut.cause].format(**words),
     )
 
 
@@ -129,12 +138,12 @@ def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
         "not_in_loss",
         f"{capital(name)} is used, but what was computed from it does not enter the "
         f"loss; the last op that saw it is {op.name}.",
-        op.site.where,
-        (
+        where=op.site.where,
+        evidence=(
             "its results have a graph, and nobody on the way to the loss reads them",
             *line_of(record, op),
         ),
-        "add the result to the loss, or leave the computation out if it is not needed",
+        fix="add the result to the loss, or leave the computation out if it is not needed",
     )
 
 
@@ -150,65 +159,38 @@ def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
             and follow(record, other.index).reaches
         ):
             known = f"`{other.name}`" if other.name else "a leaf without a name"
-            return Explanation(
-                "old_copy",
-                f"{capital(name)} is not used, but another tensor of its shape is: "
-                "you probably hold a copy from before the model was copied, moved or rebuilt.",
-                "",
-                (f"no op reads {name}", f"{known} has the same shape, {value.shape}, and is used"),
-                "take the parameter from the model that computes the loss, each time you need it",
+            return old_copy(
+                name,
+                [f"no op reads {name}", f"{known} has the same shape, {value.shape}, and is used"],
             )
     return Explanation(
         "unused",
         f"{capital(name)} is not used: none of the {len(record.ops)} ops that ran reads it.",
-        "",
-        (f"no op reads {name}",),
-        "use it in the computation of the loss (a layer must be called in forward); nothing, if "
-        "this run is not meant to train it",
+        evidence=(f"no op reads {name}",),
+        fix="use it in the computation of the loss (a layer must be called in forward); nothing, "
+        "if this run is not meant to train it",
     )
 
 
 def _reaches(record: GraphRecord, place: int, name: str) -> Explanation:
     calls = backward_ops(record)
-    fact = f"the graph of this loss leads to {name}"
     if calls and all(op.name == "grad" for op in calls):
         return Explanation(
             "went_elsewhere",
             f"autograd.grad hands the gradients out and leaves `.grad` of {name} alone.",
-            calls[-1].site.where,
-            (fact, *line_of(record, calls[-1])),
-            "use what autograd.grad returns, or call loss.backward()",
+            where=calls[-1].site.where,
+            evidence=(leads_to(name), *line_of(record, calls[-1])),
+            fix="use what autograd.grad returns, or call loss.backward()",
         )
     went_back_afterwards = record.backward_order and not any(
         op.kind == "backward" for op in record.ops
     )
     if not calls and not went_back_afterwards:
-        return Explanation(
-            "backward_not_called",
-            f"Nothing is wrong with the graph: it leads to {name}. backward() did not run on this "
-            "loss, or zero_grad() took away what it brought.",
-            "",
-            (fact, "no backward() in this run"),
-            "call loss.backward(), and read `.grad` before zero_grad()",
-        )
+        return backward_not_called(name, ["no backward() in this run"])
     if only_through_functions(record, place):
         functions = dict.fromkeys(node.name for node in record.nodes if node.kind == "function")
-        return Explanation(
-            "custom_backward",
-            f"backward() ran and brought nothing to {name}: the custom Function on its only way "
-            "returned None for it.",
-            "",
-            (fact, f"on the way: {', '.join(functions)}"),
-            "return a gradient for each input of forward that should be learned",
-        )
-    return Explanation(
-        "cleared",
-        f"backward() ran on this loss and brought a gradient to {name}; it was set to None since, "
-        "as zero_grad() does, or went elsewhere (autograd.grad, backward(inputs=...)).",
-        "",
-        (fact, "backward() ran"),
-        "read `.grad` between backward() and zero_grad()",
-    )
+        return custom_backward(name, functions, ["backward() ran"])
+    return cleared(name, ["backward() ran"])
 
 
 def only_through_functions(record: GraphRecord, place: int) -> bool:

@@ -13,14 +13,15 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.explaining.arguments import expect_loss, expect_optional, expect_tensor
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, percent, tell
+from pytorch_lab.graph.explaining.spots import capital
 from pytorch_lab.graph.explaining.why_bad_number import why_not_finite
 from pytorch_lab.graph.explaining.why_bad_size import why_scaled, why_wrong_size
 from pytorch_lab.graph.explaining.why_cut import why_cut
 from pytorch_lab.graph.explaining.why_error import why_error
-from pytorch_lab.graph.explaining.why_tensor import capital, name_of, not_asking
+from pytorch_lab.graph.explaining.why_tensor import name_of, not_asking
 from pytorch_lab.graph.explaining.why_zero import why_zero
 
 FINDERS: tuple[Callable[[Story], Explanation | None], ...] = (
@@ -56,24 +57,25 @@ def why_gradient(
         parameter: the tensor whose gradient is in question.
         loss: a function without arguments that computes the loss, or does a whole training step;
             it is run once. If it does not call backward, that is done on its result, and the
-            gradients that were there before are put back. Or a loss tensor: then nodes can be
-            named, but no lines.
+            gradients that were there before are put back; of several results on the one called
+            `loss`, else on the first that requires a gradient. Or a loss tensor: then nodes can
+            be named, but no lines.
         model: for the parameter's name.
 
     Raises:
-        UsageError: if an argument is none of these.
+        UsageError: if an argument is none of these; a record is none, for it keeps no graph that
+            could be walked back.
     """
-    is_tensor = isinstance(loss, torch.Tensor)
-    if not isinstance(parameter, torch.Tensor) or not (is_tensor or callable(loss)):
-        raise UsageError(
-            f"why_gradient expected a tensor and a function that computes the loss, got "
-            f"{type(parameter).__name__} and {type(loss).__name__}; write why_gradient(w, lambda: "
-            "loss_fn(net(x), y))"
-        )
+    expect_tensor("why_gradient", parameter, "whose gradient is in question")
+    expect_loss("why_gradient", loss, records=False)
+    expect_optional("why_gradient", "model", model, nn.Module, "an nn.Module")
     name = name_of(parameter, model)
     if not parameter.requires_grad:
         return not_asking(parameter, name)
-    story = tell(parameter, (lambda: loss) if is_tensor else loss, name, keep=is_tensor)
+    if isinstance(loss, torch.Tensor):
+        story = tell(parameter, lambda: loss, name, keep=True)
+    else:
+        story = tell(parameter, loss, name, keep=False)
     if story.error is not None:
         try:
             return why_error(story.error, story.record)
@@ -94,5 +96,7 @@ def _fine(story: Story) -> Explanation:
             f"{percent(arrived.zeros)} are 0",
         ]
     return Explanation(
-        "fine", f"{capital(story.name)} gets a usable gradient.", "", tuple(facts), ""
+        "fine",
+        f"{capital(story.name)} gets a usable gradient.",
+        evidence=tuple(facts),
     )

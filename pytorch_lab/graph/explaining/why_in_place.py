@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import torch
 
+from pytorch_lab.graph.explaining.answers import stepped_between
 from pytorch_lab.graph.explaining.conflicts import Conflict, carried_values, conflicts
-from pytorch_lab.graph.explaining.error_scene import Scene
+from pytorch_lab.graph.explaining.crash import Crash
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.living import Held, shares_memory
 from pytorch_lab.graph.explaining.spots import line_of, spot
@@ -60,14 +61,14 @@ def change_in(message: str) -> Change | None:
     return Change(shape, found["by"] or "", int(found["found"]), int(found["expected"]))
 
 
-def why_in_place(scene: Scene) -> Explanation:
+def why_in_place(crash: Crash) -> Explanation:
     """A saved tensor was modified by an in-place operation."""
-    change = change_in(scene.message)
-    if scene.record is not None:
-        told = _from_record(scene.record, change)
+    change = change_in(crash.message)
+    if crash.record is not None:
+        told = _from_record(crash.record, change)
         if told is not None:
             return told
-    changed = [held for held in scene.held if held.state == "changed"]
+    changed = [held for held in crash.held if held.state == "changed"]
     held = next((h for h in changed if change and change_in(h.message) == change), None) or next(
         iter(changed), None
     )
@@ -78,34 +79,34 @@ def why_in_place(scene: Scene) -> Explanation:
         return Explanation(
             "in_place",
             f"A tensor that backward needs{maker} was overwritten in place after it was saved.",
-            scene.where,
-            (*facts, *scene.line),
-            f"{_NEW_TENSOR}; {_RECORD_IT}",
+            where=crash.where,
+            evidence=(*facts, *crash.line),
+            fix=f"{_NEW_TENSOR}; {_RECORD_IT}",
         )
     facts.insert(0, f"{held.node} saved it as `{held.name}`, shape {tuple(held.tensor.shape)}")
-    leaf = next((x for x in scene.leaves.values() if shares_memory(x, held.tensor)), None)
+    leaf = next((x for x in crash.leaves.values() if shares_memory(x, held.tensor)), None)
     if leaf is None:
-        return _result_overwritten(scene, held, facts)
-    return _weight_overwritten(scene, held, leaf, facts)
+        return _result_overwritten(crash, held, facts)
+    return _weight_overwritten(crash, held, leaf, facts)
 
 
-def _result_overwritten(scene: Scene, held: Held, facts: list[str]) -> Explanation:
+def _result_overwritten(crash: Crash, held: Held, facts: list[str]) -> Explanation:
     own = " its own result" if held.name in ("result", "output") else f" `{held.name}`"
-    suspects = _in_place_modules(scene)
+    suspects = _in_place_modules(crash)
     return Explanation(
         "in_place",
         f"{held.node} keeps{own} for backward, and something wrote over that tensor in place "
         "afterwards.",
-        scene.where,
-        (*facts, *suspects, *scene.line),
-        f"{_NEW_TENSOR}; {_RECORD_IT}",
+        where=crash.where,
+        evidence=(*facts, *suspects, *crash.line),
+        fix=f"{_NEW_TENSOR}; {_RECORD_IT}",
     )
 
 
-def _in_place_modules(scene: Scene) -> list[str]:
+def _in_place_modules(crash: Crash) -> list[str]:
     """Layers in the reader's variables that work in place."""
     found: dict[int, str] = {}
-    for frame, _ in scene.frames:
+    for frame, _ in crash.frames:
         for name, value in frame.f_locals.items():
             for path, module in value.named_modules() if isinstance(value, torch.nn.Module) else ():
                 if getattr(module, "inplace", False) is True:
@@ -115,53 +116,45 @@ def _in_place_modules(scene: Scene) -> list[str]:
 
 
 def _weight_overwritten(
-    scene: Scene, held: Held, leaf: torch.Tensor, facts: list[str]
+    crash: Crash, held: Held, leaf: torch.Tensor, facts: list[str]
 ) -> Explanation:
-    name = scene.name_of(leaf) or "a leaf"
+    name = crash.name_of(leaf) or "a leaf"
     facts.insert(0, f"it is {name}, or a view of it")
-    made = sequence_of(scene.live.nodes[held.place])
+    made = sequence_of(crash.live.nodes[held.place])
     newer = [
         other
-        for other in scene.held
+        for other in crash.held
         if other.state in ("kept", "freed")
-        and sequence_of(scene.live.nodes[other.place]) > made
+        and sequence_of(crash.live.nodes[other.place]) > made
         and other.tensor is not None
         and shares_memory(other.tensor, leaf)
     ]
-    carried = carried_tensors(scene)
+    carried = carried_tensors(crash)
     if newer or carried:
         if newer:
             facts.append(f"{newer[0].node} of the same graph saved it after the change")
-        return hidden_state(scene.where, carried, facts, overwritten=True)
-    return Explanation(
-        "stepped_between",
-        f"{name[0].upper()}{name[1:]} was changed between forward and backward, as "
-        "optimizer.step() does: the gradient would belong to weights that are gone.",
-        scene.where,
-        (*facts, *scene.line),
-        "call all backward() before the first optimizer.step(), or compute the second loss again "
-        "after it",
-    )
+        return hidden_state(crash.where, carried, facts, overwritten=True)
+    return stepped_between(name, crash.where, [*facts, *crash.line], by="as optimizer.step() does")
 
 
-def carried_tensors(scene: Scene) -> list[str]:
+def carried_tensors(crash: Crash) -> list[str]:
     """Results that modules or containers keep, so that they outlive the step, and this graph's.
 
     A state that the step itself has replaced is not in this loss's graph, but grew from its nodes.
     """
     return [
         f"`{name}`"
-        for name, tensor in scene.tensors
+        for name, tensor in crash.tensors
         if tensor.grad_fn is not None
         and ("." in name or "[" in name)
-        and _grew_together(scene, tensor)
-        and not any(tensor is root for root in scene.roots)
+        and _grew_together(crash, tensor)
+        and not any(tensor is root for root in crash.roots)
     ]
 
 
-def _grew_together(scene: Scene, tensor: torch.Tensor) -> bool:
+def _grew_together(crash: Crash, tensor: torch.Tensor) -> bool:
     """Whether a tensor's graph and the loss's share a node that is no leaf."""
-    return any(node in scene.live.place for node in walk([tensor]).nodes if not _is_leaf(node))
+    return any(node in crash.live.place for node in walk([tensor]).nodes if not _is_leaf(node))
 
 
 def hidden_state(
@@ -179,9 +172,9 @@ def hidden_state(
     return Explanation(
         "hidden_state",
         f"The graph of this loss reaches back into an earlier step{through}. {reason}",
-        where,
-        tuple(facts),
-        _DETACH,
+        where=where,
+        evidence=tuple(facts),
+        fix=_DETACH,
     )
 
 
@@ -204,8 +197,8 @@ def _conflict(record: GraphRecord, conflict: Conflict) -> Explanation:
     maker = record.ops[node.op] if node.op is not None else None
     own = saved.name in ("result", "output")
     value = record.values[saved.value] if saved.value is not None else None
-    name = f" (`{value.name}`)" if value is not None and value.name else ""
-    what = "its own result" if own else f"`{saved.name}`{name}"
+    known = f"`{value.name}`" if value is not None and value.name else ""
+    what = "its own result" if own else f"`{saved.name}`{known and f' ({known})'}"
     facts = (
         f"{node.name} saved `{saved.name}`, shape {saved.shape}, at version {saved.version}"
         + spot(maker),
@@ -214,22 +207,15 @@ def _conflict(record: GraphRecord, conflict: Conflict) -> Explanation:
     )
     by = f"`{maker.name}`" if maker is not None else node.name
     if writer.kind == "optimizer":
-        return Explanation(
-            "stepped_between",
-            f"{by} keeps {what} for backward, and optimizer.step() changed it before this "
-            "backward(): the gradient would belong to weights that are gone.",
-            writer.site.where,
-            facts,
-            "call all backward() before the first optimizer.step(), or compute the second loss "
-            "again after it",
-        )
+        weight = known or f"what {by} keeps for backward"
+        return stepped_between(weight, writer.site.where, facts, by="by optimizer.step()")
     return Explanation(
         "in_place",
         f"{by} keeps {what} for backward, and `{writer.name}` wrote over it in place before "
         "backward could use it.",
-        writer.site.where,
-        facts,
-        _NEW_TENSOR,
+        where=writer.site.where,
+        evidence=facts,
+        fix=_NEW_TENSOR,
     )
 
 
@@ -245,52 +231,52 @@ def _carried(record: GraphRecord, overwritten: bool) -> Explanation:
     return hidden_state(first.site.where, list(dict.fromkeys(names)), facts, overwritten)
 
 
-def why_twice(scene: Scene) -> Explanation:
+def why_twice(crash: Crash) -> Explanation:
     """Backward came to a node whose saved tensors were freed."""
-    if scene.record is not None:
-        return _twice_in(scene.record, scene)
-    freed = [held for held in scene.held if held.state == "freed"]
-    facts = [f"{len(freed)} of {len(scene.held)} saved tensors of this graph are freed"]
+    if crash.record is not None:
+        return _twice_in(crash.record, crash)
+    freed = [held for held in crash.held if held.state == "freed"]
+    facts = [f"{len(freed)} of {len(crash.held)} saved tensors of this graph are freed"]
     facts += [f"the newest of them: {freed[0].node}"] if freed else []
-    carried = carried_tensors(scene)
+    carried = carried_tensors(crash)
     if carried:
-        return hidden_state(scene.where, carried, [*facts, *scene.line], overwritten=False)
+        return hidden_state(crash.where, carried, [*facts, *crash.line], overwritten=False)
     others = [
         f"`{name}`"
-        for name, tensor in scene.tensors
+        for name, tensor in crash.tensors
         if tensor.grad_fn is not None
-        and tensor.grad_fn not in scene.live.place
-        and _grew_together(scene, tensor)
+        and tensor.grad_fn not in crash.live.place
+        and _grew_together(crash, tensor)
     ]
     if others:
         facts.append(f"{', '.join(others[:3])} shares a part of this graph")
-        return _shared(scene.where, [*facts, *scene.line])
-    return _same_loss(scene.where, [*facts, *scene.line], sure=False)
+        return _shared(crash.where, [*facts, *crash.line])
+    return _same_loss(crash.where, [*facts, *crash.line], sure=False)
 
 
 def _is_leaf(node: object) -> bool:
     return hasattr(node, "variable")
 
 
-def _twice_in(record: GraphRecord, scene: Scene) -> Explanation:
+def _twice_in(record: GraphRecord, crash: Crash) -> Explanation:
     if next(carried_values(record), None) is not None:
         return _carried(record, overwritten=False)
     ran = [op for op in record.ops if op.kind == "backward"]
     facts = [f"{op.name}() ran{spot(op)}" for op in ran[-2:]]
-    where = ran[-1].site.where if ran else scene.where
+    where = ran[-1].site.where if ran else crash.where
     roots = [op.inputs[0] for op in ran[-2:] if op.inputs]
     if len(roots) == 2 and roots[0] != roots[1]:
-        return _shared(where, [*facts, *scene.line])
-    return _same_loss(where, [*facts, *scene.line], sure=len(roots) == 2)
+        return _shared(where, [*facts, *crash.line])
+    return _same_loss(where, [*facts, *crash.line], sure=len(roots) == 2)
 
 
 def _shared(where: str, facts: list[str]) -> Explanation:
     return Explanation(
         "shared_graph",
         "Two losses share a part of their graph, and the first backward() freed it.",
-        where,
-        tuple(facts),
-        "add them and go back once: (loss_a + loss_b).backward(); or, where each needs its own "
+        where=where,
+        evidence=tuple(facts),
+        fix="add them and go back once: (loss_a + loss_b).backward(); or, where each needs its own "
         "backward, retain_graph=True in the first: this is what it is for",
     )
 
@@ -307,8 +293,8 @@ def _same_loss(where: str, facts: list[str], sure: bool) -> Explanation:
     return Explanation(
         "twice",
         says,
-        where,
-        tuple(facts),
-        "compute the loss anew in each step. retain_graph=True is right only where one graph "
+        where=where,
+        evidence=tuple(facts),
+        fix="compute the loss anew in each step. retain_graph=True is right only where one graph "
         f"really is walked twice (two losses, second derivatives){tail}",
     )

@@ -14,6 +14,13 @@ import torch
 from torch import nn
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.explaining.answers import (
+    backward_not_called,
+    cleared,
+    custom_backward,
+    old_copy,
+)
+from pytorch_lab.graph.explaining.arguments import expect_loss, expect_optional, expect_tensor
 from pytorch_lab.graph.explaining.cuts import backward_ops
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.living import held_by, leaves_of, shares_memory
@@ -23,7 +30,6 @@ from pytorch_lab.graph.explaining.why_error import why_error
 from pytorch_lab.graph.explaining.why_tensor import (
     alias,
     at_once,
-    capital,
     grad_of,
     has_grad,
     name_of,
@@ -74,18 +80,18 @@ def why_none(
     Args:
         parameter: the tensor whose `.grad` is None.
         loss: what `backward` is called on. A tensor: its live graph is read. A function without
-            arguments that computes it: it is run once, recorded. A record: what it shows.
+            arguments that computes it: it is run once, recorded. A record: what it shows. Of
+            several results it is the one called `loss`, else the first that requires a gradient.
         optimizer: to find that it holds another tensor.
         model: for the parameter's name, and to find that the model holds another tensor.
 
     Raises:
         UsageError: if an argument is none of these, or a record does not show the parameter.
     """
-    if not isinstance(parameter, torch.Tensor):
-        raise UsageError(
-            f"why_none expected a tensor whose .grad is None, got {type(parameter).__name__}; "
-            "pass the parameter itself, such as net.fc.weight"
-        )
+    expect_tensor("why_none", parameter, "whose .grad is None")
+    expect_loss("why_none", loss, records=True)
+    expect_optional("why_none", "model", model, nn.Module, "an nn.Module")
+    expect_optional("why_none", "optimizer", optimizer, torch.optim.Optimizer, "an Optimizer")
     name = name_of(parameter, model)
     told = at_once(parameter, name)
     if told is not None:
@@ -98,13 +104,8 @@ def why_none(
         live = walk([loss])
         case = Case(parameter, name, loss, live, leaves_of(live), optimizer, model)
         return next(filter(None, (finder(case) for finder in FINDERS)))
-    if callable(loss):
-        before = other_owner(parameter, name, optimizer, model)
-        return before or _in_a_run(loss, parameter, name)
-    raise UsageError(
-        f"why_none expected a loss tensor, a record or a function that computes the loss, got "
-        f"{type(loss).__name__}; write why_none(w, lambda: loss_fn(net(x), y))"
-    )
+    before = other_owner(parameter, name, optimizer, model)
+    return before or _in_a_run(loss, parameter, name)
 
 
 def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
@@ -157,9 +158,8 @@ def _loss_is_leaf(case: Case) -> Explanation | None:
         "loss_is_leaf",
         "The loss is a leaf: nothing is behind it. Somebody called requires_grad_() on a result "
         "that had no graph, which silences the error and trains nothing.",
-        "",
-        ("loss.grad_fn is None, loss.requires_grad is True",),
-        "leave requires_grad_(True) on the loss out, and look for what cut the graph: "
+        evidence=("loss.grad_fn is None, loss.requires_grad is True",),
+        fix="leave requires_grad_(True) on the loss out, and look for what cut the graph: "
         "why_none(parameter, lambda: ...) with the code that computes the loss names the line",
     )
 
@@ -176,9 +176,9 @@ def _loss_without_graph(case: Case) -> Explanation | None:
     return Explanation(
         "loss_without_graph",
         f"There is no graph behind the loss: it {reason}.",
-        "",
-        (f"loss.grad_fn is None, dtype {str(case.loss.dtype).removeprefix('torch.')}",),
-        "to learn the line, let it be computed under observation: why_none(parameter, lambda: ...)",
+        evidence=(f"loss.grad_fn is None, dtype {str(case.loss.dtype).removeprefix('torch.')}",),
+        fix="to learn the line, let it be computed under observation: why_none(parameter, "
+        "lambda: ...)",
     )
 
 
@@ -207,39 +207,17 @@ def reached(name: str, freed: int, held: int, grads: int, custom: tuple[str, ...
         grads: how many other leaves of the graph have a gradient.
         custom: names of the custom Functions in the graph.
     """
-    facts = [f"the graph of this loss leads to {name}"]
     if not freed:
-        facts.append(
+        facts = [
             f"nothing of what {held} nodes saved was freed" if held else "no node saved anything"
-        )
+        ]
         if grads:
             facts.append(f"{grads} other leaves have a gradient, perhaps of another loss")
-        return Explanation(
-            "backward_not_called",
-            f"Nothing is wrong with the graph: backward() did not run on this loss, or "
-            f"zero_grad() took away what it brought to {name}.",
-            "",
-            tuple(facts),
-            "call loss.backward(), and read `.grad` before zero_grad()",
-        )
-    facts.append(f"{freed} of {held} saved tensors are freed, so backward() has run")
+        return backward_not_called(name, facts)
+    facts = [f"{freed} of {held} saved tensors are freed, so backward() has run"]
     if custom and grads:
-        return Explanation(
-            "custom_backward",
-            f"backward() ran, and brought nothing to {name}: the custom Function on the way "
-            "returned None for it.",
-            "",
-            (*facts, f"{grads} other leaves have a gradient", f"on the way: {', '.join(custom)}"),
-            "return a gradient for each input of forward that should be learned",
-        )
-    return Explanation(
-        "cleared",
-        f"backward() has run on this loss and brought a gradient to {name}; it was set to None "
-        "since, as zero_grad() does, or went elsewhere (autograd.grad, backward(inputs=...)).",
-        "",
-        tuple(facts),
-        "read `.grad` between backward() and zero_grad(); zero_grad(set_to_none=False) keeps zeros",
-    )
+        return custom_backward(name, custom, [*facts, f"{grads} other leaves have a gradient"])
+    return cleared(name, facts)
 
 
 def _custom(live: Live) -> tuple[str, ...]:
@@ -260,17 +238,13 @@ def _other_tensor(case: Case) -> Explanation | None:
         return None
     shape = tuple(case.parameter.shape)
     values = sum(_equal(leaf, case.parameter) for leaf in same)
-    return Explanation(
-        "old_copy",
-        f"{capital(case.name)} is not in the graph of this loss, but another "
-        f"tensor of its shape is: you probably hold a copy from before the model was copied, "
-        "moved or rebuilt, or the parameter of a like layer.",
-        "",
-        (
-            f"{len(same)} of {len(case.leaves)} leaves have the shape {shape}",
+    return old_copy(
+        case.name,
+        [
+            f"it is not in the graph of this loss; {len(same)} of {len(case.leaves)} leaves have "
+            f"its shape, {shape}",
             f"{values} of them have its values" if values else "none of them has its values",
-        ),
-        "take the parameter from the model that computes the loss, each time you need it",
+        ],
     )
 
 
@@ -285,9 +259,8 @@ def _not_in_graph(case: Case) -> Explanation | None:
         f"The graph of this loss does not lead to {case.name}: it was not used, or its way was cut "
         "by detach(), no_grad, .item() or a whole-number op. What is cut leaves no trace in a "
         "graph.",
-        "",
-        (f"{len(case.live)} nodes, {len(case.leaves)} leaves; it is none of them",),
-        "to learn which line it was, let the loss be computed under observation: "
+        evidence=(f"{len(case.live)} nodes, {len(case.leaves)} leaves; it is none of them",),
+        fix="to learn which line it was, let the loss be computed under observation: "
         "why_none(parameter, lambda: loss_fn(net(x), y))",
     )
 

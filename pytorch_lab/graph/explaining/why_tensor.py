@@ -3,13 +3,12 @@
 import torch
 from torch import nn
 
+from pytorch_lab.graph.explaining.answers import old_copy
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.living import shares_memory
+from pytorch_lab.graph.explaining.spots import capital
 
-
-def capital(name: str) -> str:
-    """A name at the start of a sentence."""
-    return f"{name[0].upper()}{name[1:]}"
+_WHICH_OP = "to learn which op it was: why_gradient(parameter, lambda: loss_fn(net(x), y))"
 
 
 def name_of(parameter: torch.Tensor, model: nn.Module | None) -> str:
@@ -36,30 +35,37 @@ def at_once(parameter: torch.Tensor, name: str) -> Explanation | None:
             "non_leaf",
             f"{capital(name)} is the result of an operation, not a leaf: backward "
             "passes its gradient on and keeps none.",
-            "",
-            (f"its grad_fn is {made_by}", "is_leaf is False, retain_grad() was not called"),
-            "to look at the gradient: call retain_grad() on it before backward(); to learn it: do "
-            "the computation first and requires_grad_() or nn.Parameter(...) last",
+            evidence=(
+                f"its grad_fn is {made_by}",
+                "is_leaf is False, retain_grad() was not called",
+            ),
+            fix="to look at the gradient: call retain_grad() on it before backward(); to learn it: "
+            "do the computation first and requires_grad_() or nn.Parameter(...) last",
         )
     return None
 
 
 def has_grad(grad: torch.Tensor, name: str) -> Explanation:
     """The explanation for a gradient that is there; it may be zero or NaN all the same."""
-    says = f"The gradient is there: `.grad` of {name} is not None"
-    facts = [f"`.grad` has the shape {tuple(grad.shape)}"]
+    there = f"The gradient is there: `.grad` of {name} is not None"
+    fact = f"`.grad` has the shape {tuple(grad.shape)}"
     values = grad.detach().to_dense() if grad.layout is not torch.strided else grad.detach()
     if values.numel() and not values.any():
-        says += ", but every element of it is 0: an op on the way has the slope 0 here"
-        facts.append("all elements are 0")
-    elif not values.isfinite().all():
-        says += ", but it holds NaN or inf"
-        facts.append(f"{int((~values.isfinite()).sum())} of {values.numel()} are not finite")
-    else:
-        return Explanation("has_grad", f"{says}.", "", tuple(facts), "")
-    fix = "to learn which op it was: why_gradient(parameter, lambda: loss_fn(net(x), y))"
-    cause = "zero_gradient" if "slope" in says else "not_finite"
-    return Explanation(cause, f"{says}.", "", tuple(facts), fix)
+        return Explanation(
+            "zero_gradient",
+            f"{there}, but every element of it is 0: an op on the way has the slope 0 here.",
+            evidence=(fact, "all elements are 0"),
+            fix=_WHICH_OP,
+        )
+    bad = int((~values.isfinite()).sum())
+    if bad:
+        return Explanation(
+            "not_finite",
+            f"{there}, but it holds NaN or inf.",
+            evidence=(fact, f"{bad} of {values.numel()} are not finite"),
+            fix=_WHICH_OP,
+        )
+    return Explanation("has_grad", f"{there}.", evidence=(fact,))
 
 
 def alias(name: str, of: str) -> Explanation:
@@ -68,9 +74,8 @@ def alias(name: str, of: str) -> Explanation:
         "alias",
         f"{capital(name)} looks into the memory of {of}, but is another tensor, made "
         "by `.data`, detach() or a view; the gradient goes to the leaf itself.",
-        "",
-        ("both share one storage; only the other is in the graph",),
-        "ask the parameter itself for `.grad`: net.fc.weight, not net.fc.weight.data",
+        evidence=("both share one storage; only the other is in the graph",),
+        fix="ask the parameter itself for `.grad`: net.fc.weight, not net.fc.weight.data",
     )
 
 
@@ -82,27 +87,24 @@ def not_asking(parameter: torch.Tensor, name: str) -> Explanation:
             "integer_leaf",
             f"{capital(name)} holds whole numbers ({kind}); only floating point and "
             "complex tensors can have a gradient.",
-            "",
-            (f"dtype is {kind}",),
-            "make it with a floating point dtype: torch.zeros(3, requires_grad=True)",
+            evidence=(f"dtype is {kind}",),
+            fix="make it with a floating point dtype: torch.zeros(3, requires_grad=True)",
         )
     if parameter.is_inference():
         return Explanation(
             "inference",
             f"{capital(name)} was made in inference_mode, which leaves everything "
             "out that a gradient needs.",
-            "",
-            ("is_inference() is True",),
-            "clone() it outside of inference_mode, or make it under torch.no_grad()",
+            evidence=("is_inference() is True",),
+            fix="clone() it outside of inference_mode, or make it under torch.no_grad()",
         )
     frozen = isinstance(parameter, nn.Parameter)
     return Explanation(
         "not_requires_grad",
         f"{capital(name)} does not ask for a gradient"
         + (": it is a parameter that somebody froze." if frozen else "."),
-        "",
-        ("requires_grad is False", "is_leaf is True"),
-        "call requires_grad_() on it before the loss is computed"
+        evidence=("requires_grad is False", "is_leaf is True"),
+        fix="call requires_grad_() on it before the loss is computed"
         + ("" if frozen else ", or make it an nn.Parameter"),
     )
 
@@ -120,13 +122,9 @@ def other_owner(
             if shares_memory(own, parameter):
                 return alias(name, "a parameter of the model")
         same = sum(own.shape == parameter.shape for own in owned)
-        return Explanation(
-            "old_copy",
-            "This tensor is no parameter of the model: it belongs to an earlier one, or to a copy.",
-            "",
-            (f"0 of {len(owned)} parameters are this tensor; {same} have its shape",),
-            "take it from the model anew: model.fc.weight; make the optimizer after the model's "
-            "layers are final",
+        return old_copy(
+            name,
+            [f"0 of {len(owned)} parameters of the model are this tensor; {same} have its shape"],
         )
     held = [p for group in (optimizer.param_groups if optimizer else ()) for p in group["params"]]
     if optimizer is not None and owned and not any(p is own for p in held for own in owned):
@@ -134,8 +132,7 @@ def other_owner(
             "optimizer_of_another",
             "The optimizer holds none of the model's parameters: its zero_grad() and step() are "
             "for other tensors.",
-            "",
-            (f"0 of {len(held)} tensors in the optimizer belong to the model",),
-            "make the optimizer from the parameters of this model, after it is built",
+            evidence=(f"0 of {len(held)} tensors in the optimizer belong to the model",),
+            fix="make the optimizer from the parameters of this model, after it is built",
         )
     return None

@@ -4,13 +4,12 @@ from typing import NamedTuple
 
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, zero
-from pytorch_lab.graph.explaining.spots import line_of, spot
-from pytorch_lab.graph.explaining.why_tensor import capital
+from pytorch_lab.graph.explaining.spots import capital, line_of, spot, stem
 from pytorch_lab.graph.record import Node, Op, Value
 
 
 class _Flat(NamedTuple):
-    """Ops with a slope of 0, by the beginning of the node's name."""
+    """Ops with a slope of 0, by the name of the node without "Backward0"."""
 
     nodes: tuple[str, ...]
     cause: str
@@ -20,7 +19,7 @@ class _Flat(NamedTuple):
 
 _FLAT = (
     _Flat(
-        ("Sign", "Round", "Floor", "Ceil", "Trunc", "Heaviside", "Sgn", "FloorDivide"),
+        ("Sign", "Round", "Floor", "Ceil", "Trunc", "Sgn"),
         "zero_slope",
         "{op} is made of flat steps: its slope is 0 everywhere, so {name} gets a gradient of 0 "
         "through it.",
@@ -28,7 +27,7 @@ _FLAT = (
         "through: soft + (hard - soft).detach()",
     ),
     _Flat(
-        ("Clamp", "Hardtanh", "Hardsigmoid"),
+        ("Clamp", "ClampMin", "ClampMax", "Hardtanh", "Hardsigmoid"),
         "clamped",
         "All that goes into {op} lies outside of its range, where its slope is 0, so {name} gets "
         "a gradient of 0.",
@@ -50,14 +49,14 @@ _FLAT = (
         "that takes them",
     ),
     _Flat(
-        ("MseLoss", "L1Loss", "SmoothL1", "Huber"),
+        ("MseLoss", "SmoothL1Loss", "HuberLoss"),
         "at_minimum",
         "The loss is at its minimum: prediction and target are equal, so {name} gets a gradient "
         "of 0.",
         "nothing, if that is so; else look whether the target was computed from the prediction",
     ),
     _Flat(
-        ("Pow", "Abs", "Cos", "Cosh", "Norm", "LinalgVectorNorm"),
+        ("Pow", "Abs", "Cos", "Cosh", "LinalgVectorNorm"),
         "stationary",
         "The input of {op} is just where its slope is 0, so {name} gets a gradient of 0.",
         "nothing, if the loss is smallest there; if training starts there, start elsewhere",
@@ -69,7 +68,19 @@ _FLAT = (
         "look at the condition: it leaves nothing of what comes from the parameter",
     ),
 )
-_PRODUCTS = ("Mul", "Mm", "Bmm", "Addmm", "Mv", "Dot", "Baddbmm", "Convolution", "Linear", "Div")
+_PRODUCTS = (
+    "Mul",
+    "Mm",
+    "Bmm",
+    "Addmm",
+    "Addmv",
+    "Mv",
+    "Dot",
+    "Baddbmm",
+    "Convolution",
+    "Linear",
+    "Div",
+)
 
 
 def why_zero(story: Story) -> Explanation | None:
@@ -82,18 +93,17 @@ def why_zero(story: Story) -> Explanation | None:
         return Explanation(
             "zero_given",
             f"backward was started with a gradient of 0, so {story.name} gets 0.",
-            "",
-            ("the first node received 0",),
-            "look at what the loss is multiplied by",
+            evidence=("the first node received 0",),
+            fix="look at what the loss is multiplied by",
         )
     cancelling = _cancelling(story, node)
     if cancelling:
         return _cancels(story, cancelling)
     op = story.op_of(node)
-    flat = next((flat for flat in _FLAT if node.name.startswith(flat.nodes)), None)
+    flat = next((flat for flat in _FLAT if stem(node.name) in flat.nodes), None)
     if flat is not None:
         return _explain(story, node, op, flat)
-    factor = _zero_factor(story, node, op) if node.name.startswith(_PRODUCTS) else None
+    factor = _zero_factor(story, node, op) if stem(node.name) in _PRODUCTS else None
     return _times_zero(story, node, op, factor)
 
 
@@ -129,9 +139,11 @@ def _cancels(story: Story, nodes: list[Node]) -> Explanation:
         "cancels",
         f"{capital(story.name)} comes into the loss {len(nodes)} times, and the gradients of "
         "these add up to exactly 0: its value makes no difference to the loss.",
-        ops[0].site.where if ops else "",
-        tuple(f"{node.name} sends a part of it{spot(story.op_of(node))}" for node in nodes[:4]),
-        "nothing, if that is so: what is added to both sides of a difference cancels",
+        where=ops[0].site.where if ops else "",
+        evidence=tuple(
+            f"{node.name} sends a part of it{spot(story.op_of(node))}" for node in nodes[:4]
+        ),
+        fix="nothing, if that is so: what is added to both sides of a difference cancels",
     )
 
 
@@ -152,9 +164,9 @@ def _explain(story: Story, node: Node, op: Op | None, flat: _Flat) -> Explanatio
     return Explanation(
         flat.cause,
         flat.says.format(op=name, name=story.name),
-        op.site.where if op is not None else "",
-        tuple(_facts(story, node, op)),
-        flat.fix,
+        where=op.site.where if op is not None else "",
+        evidence=tuple(_facts(story, node, op)),
+        fix=flat.fix,
     )
 
 
@@ -176,9 +188,10 @@ def _times_zero(story: Story, node: Node, op: Op | None, factor: Value | None) -
             f"The weights `{factor.name}` that {name} multiplies by are 0, so what is before them "
             f"gets a gradient of 0 in this step. They get one themselves: if they were set to 0 "
             "on purpose (the last layer of a residual branch), this ends with the first step.",
-            where,
-            (f"`{factor.name}`: all elements are 0", *facts),
-            "nothing, if it is so on purpose; if all layers start at 0, initialise them randomly",
+            where=where,
+            evidence=(f"`{factor.name}`: all elements are 0", *facts),
+            fix="nothing, if it is so on purpose; if all layers start at 0, initialise them "
+            "randomly",
         )
     other = f" by 0 (`{factor.name}`)" if factor is not None and factor.name else " by 0"
     return Explanation(
@@ -186,7 +199,7 @@ def _times_zero(story: Story, node: Node, op: Op | None, factor: Value | None) -
         f"{name} multiplies{other}, so {story.name} gets a gradient of 0."
         if factor is not None
         else f"The gradient ends at {name}: it received one and sent 0 towards {story.name}.",
-        where,
-        tuple(facts),
-        "look at what the values are multiplied by: a mask, a weight of the loss, a factor",
+        where=where,
+        evidence=tuple(facts),
+        fix="look at what the values are multiplied by: a mask, a weight of the loss, a factor",
     )

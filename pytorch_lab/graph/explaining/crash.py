@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.graph.explaining.living import Held, held_by, leaves_of
-from pytorch_lab.graph.explaining.spots import LONGEST_LINE
+from pytorch_lab.graph.explaining.spots import quoted
 from pytorch_lab.graph.record import Site
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recording.sites import decode, is_readers
@@ -28,8 +28,8 @@ _DEPTH = 3
 
 
 @dataclass
-class Scene:
-    """An error of autograd and what can be seen of it.
+class Crash:
+    """An error of autograd, and what can be seen of it.
 
     Attributes:
         message: torch's words.
@@ -63,9 +63,7 @@ class Scene:
     def line(self) -> list[str]:
         """The line that raised, as a fact."""
         site = self.site
-        text = linecache.getline(site.file, site.line).strip() if site is not None else ""
-        text = text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - 1]}…"
-        return [f"{self.where}: {text}"] if text else []
+        return quoted(self.where, linecache.getline(site.file, site.line)) if site else []
 
     @cached_property
     def live(self) -> Live:
@@ -96,32 +94,32 @@ class Scene:
         return next((f"`{name}`" for name, other in self.tensors if other is tensor), "")
 
 
-def scene_of(error: BaseException, record: GraphRecord | None = None) -> Scene:
-    """The scene of an exception.
+def crash_of(error: BaseException, record: GraphRecord | None = None) -> Crash:
+    """What can be seen of an exception.
 
     Example:
         >>> try:
         ...     torch.ones(2).sum().backward()
         ... except RuntimeError as error:
-        ...     scene = scene_of(error)
-        >>> scene.where, [root.shape for root in scene.roots]
+        ...     crash = crash_of(error)
+        >>> crash.where, [root.shape for root in crash.roots]
         ('cell:2', [torch.Size([])])
     """
-    scene = Scene(_words(error), record)
+    crash = Crash(_words(error), record)
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
         if is_readers(frame.f_code.co_filename):
-            scene.frames.append((frame, trace.tb_lasti))
-            scene.inner.clear()
-        elif scene.frames:
-            scene.inner.append(frame)
+            crash.frames.append((frame, trace.tb_lasti))
+            crash.inner.clear()
+        elif crash.frames:
+            crash.inner.append(frame)
         trace = trace.tb_next
-    for frame in scene.inner:
-        scene.roots = scene.roots or _roots(frame)
-    if scene.site is not None:
-        scene.where = scene.site.where
-    return scene
+    for frame in crash.inner:
+        crash.roots = crash.roots or _roots(frame)
+    if crash.site is not None:
+        crash.where = crash.site.where
+    return crash
 
 
 def _words(error: BaseException) -> str:
@@ -132,11 +130,11 @@ def _words(error: BaseException) -> str:
         return f"{type(error).__name__}, whose message could not be read"
 
 
-def scene_of_record(record: GraphRecord) -> Scene:
-    """The scene of a recording that ended in an error, without the exception."""
+def crash_of_record(record: GraphRecord) -> Crash:
+    """What a recording that ended in an error shows of it, without the exception."""
     words = (record.error or "").partition(": ")[2]
     found = _WHERE.search(words)
-    return Scene(_WHERE.sub("", words), record, where=found[1] if found else "")
+    return Crash(_WHERE.sub("", words), record, where=found[1] if found else "")
 
 
 def _roots(frame: types.FrameType) -> list[torch.Tensor]:
