@@ -72,8 +72,8 @@ def test_repr_has_no_address():
     assert repr(Counter()) == "Counter at 0"
 
 
-def test_one_widget_is_three_files():
-    """Every stem, own or shared, has its `.js` and `.css`; the shared ones come first."""
+def test_one_widget_is_files_of_one_stem():
+    """Every stem, own or shared, has its `.js`, some a `.css`; the shared ones come first."""
     import pytorch_lab.widgets.xray  # noqa: F401 - one of them, at least
 
     found = [cls for cls in classes() if cls.stem]
@@ -85,6 +85,18 @@ def test_one_widget_is_three_files():
         assert text_of(cls._css) == "".join(asset(f"{stem}.css") for stem in stems)
         module = Path(__import__(cls.__module__, fromlist=["_"]).__file__)
         assert module.stem == cls.stem, f"{cls} should live in {cls.stem}.py"
+
+
+def test_a_style_sheet_is_optional_and_a_script_is_not():
+    assert asset("predict.css") == ""
+    with pytest.raises(FileNotFoundError):
+        asset("no_such_widget.js")
+
+
+@pytest.mark.parametrize("file", STYLES, ids=lambda file: file.name)
+def test_a_style_sheet_dresses_the_script_of_its_name(file):
+    assert file.with_suffix(".js").exists(), f"{file.name} belongs to no script"
+    assert "{" in file.read_text("utf-8"), f"{file.name} says nothing"
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)

@@ -1,7 +1,7 @@
 """What every picture of this package has in common.
 
 A widget is three files of one stem: `xray.py` says what is shown, `xray.js` draws it, `xray.css`
-dresses it. Python computes `state` once and sends it whole; JavaScript draws it and owns the view
+dresses it where it needs dress of its own. Python computes `state` once and sends it whole; JavaScript draws it and owns the view
 (folding, selection, what is typed), so that a saved page works without a kernel. What only torch or
 Python can know is asked for by name: JavaScript's `ask(model, "run", {...})` calls `on_run(...)`
 here, and the answer is a new `state`.
@@ -25,15 +25,16 @@ _HERE = Path(__file__).parent
 
 
 def asset(name: str) -> str:
-    """The text of one of our `.js` or `.css` files."""
-    return (_HERE / name).read_text("utf-8")
+    """The text of one of our `.js` or `.css` files; "" for a style sheet that a stem has not."""
+    file = _HERE / name
+    return "" if file.suffix == ".css" and not file.exists() else file.read_text("utf-8")
 
 
 class LabWidget(anywidget.AnyWidget):
     """The base class: `class Xray(LabWidget, stem="xray")` with `to_html` and `__str__`.
 
     Args of the class statement:
-        stem: the common name of the `.js` and `.css` beside the `.py`.
+        stem: the common name of the `.js` and, if there is one, the `.css` beside the `.py`.
     """
 
     state = traitlets.Dict().tag(sync=True)

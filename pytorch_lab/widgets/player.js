@@ -3,7 +3,7 @@
 // go), player_film.js (what ran), player_items.js (what a box stands for), player_canvas.js and
 // player_paint.js (the picture), player_panes.js (source and details), player_timeline.js.
 
-const VIEWS = { ops: "Operations", autograd: "Autograd graph" };
+const VIEWS = { ops: "Operations", autograd: "Autograd nodes" };
 
 /** The film, with room for the details that come later. */
 function filmOf(packed, details, key) {
@@ -113,6 +113,8 @@ function open(state, { root, say, model }) {
       : step.back ? { kind: "node", index: step.index } : { kind: "op", index: step.index };
     want(film, subject, at);
     details.draw(film, subject, at);
+    const lead = leader();
+    source.tell(figuresOfStep(films[lead], atOf(lead)));
   }
 
   /** Ask for the details of a stretch of steps that the kernel has not told yet. */
@@ -286,9 +288,16 @@ function open(state, { root, say, model }) {
 
   // --- the head -------------------------------------------------------------------------------------
 
-  const remark = h("p", { class: "lab-player-note", hidden: true });
+  const remark = h("p", { class: "lab-player-note" });
+  const remarks = h("div", { class: "lab-player-notebox", hidden: true }, remark, h("button", {
+    class: "lab-player-close", type: "button", "aria-label": "Light everything again", title: "Light everything again",
+    onclick: () => {
+      view.select(-1);
+      view.panes[0].element.querySelector("[tabindex]").focus({ preventScroll: true });
+    },
+  }, "×"));
   function note(text) {
-    remark.hidden = !text;
+    remarks.hidden = !text;
     remark.textContent = text;
     if (text) say(text);
   }
@@ -368,21 +377,20 @@ function open(state, { root, say, model }) {
       pane.arrange(new Set(scene.open));
       return pane;
     });
-    stage.replaceChildren(...view.panes.map((pane, i) => h("div", { class: "lab-player-side" },
+    stage.replaceChildren(remarks, ...view.panes.map((pane, i) => h("div", { class: "lab-player-side" },
       films.length > 1 && h("div", { class: "lab-player-label" }, state.labels[i]),
       pane.element, zoomKeys(pane))));
     recolour(view.colour);
     draw();
   }
 
-  const menu = playerMenu(view, {
-    views: state.views,
-    show(name) {
-      view.shows = name;
-      unchoose();
-      if (known[name]) build();
-      else ask(model, "scene", { view: name });
-    },
+  const picker = viewPicker(state.views, (name) => {
+    view.shows = name;
+    unchoose();
+    if (known[name]) build();
+    else ask(model, "scene", { view: name });
+  });
+  const menu = playerMenu({
     unfold(all) {
       for (const pane of view.panes) {
         const every = pane.scene.ends.map((_, item) => item).filter((item) => pane.scene.ends[item] > item + 1);
@@ -400,11 +408,11 @@ function open(state, { root, say, model }) {
   root.replaceChildren(
     h("div", { class: "lab-player-top" },
       h("strong", { class: "lab-player-title" }, state.title), h("span", { class: "lab-quiet lab-player-totals" }, state.totals), notesOf(state.notes),
-      h("div", { class: "lab-player-tools" }, search, count, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
+      h("div", { class: "lab-player-tools" }, search, count, picker, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
     state.error ? h("p", { class: "lab-note lab-bad" }, state.error) : "",
     h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
       h("div", { class: "lab-player-left" }, hasSource && source.element, details.element),
-      h("div", { class: "lab-player-right" }, stage, legend, remark, total > 0 && keys.element)));
+      h("div", { class: "lab-player-right" }, stage, legend, total > 0 && keys.element)));
   build();
   if (state.error) draw({ follow: true });
   if (!state.source && hasSource) ask(model, "source");

@@ -132,6 +132,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
       set.moving = share < 1;
       for (const [box, from, to] of moves) {
         for (const key of ["x", "y", "width", "height"]) box[key] = from[key] + (to[key] - from[key]) * share;
+        box.fitted = null; // words are cut to the width of now
       }
     });
   }
@@ -221,6 +222,12 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
     draw();
   }
 
+  /** The nearest place from which a window shows no more than a strip beside the picture. */
+  function within(place, length, shown) {
+    const [low, high] = [-14 / pane.scale, length - shown + 14 / pane.scale];
+    return low > high ? (low + high) / 2 : Math.max(low, Math.min(high, place));
+  }
+
   /** Bring the box that stands for an item in sight, moving no more than needed. */
   function reveal(item, { centre = false } = {}) {
     const box = item >= 0 && pane.set ? pane.set.boxes[pane.set.boxOf.get(pane.set.stand[item])] : null;
@@ -232,7 +239,11 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
     if (inside && !centre) return;
     const from = [pane.x, pane.y];
     const fits = box.x - margin >= pane.x && box.x + box.width + margin <= pane.x + w;
-    const to = [fits ? pane.x : box.x + box.width / 2 - w / 2, box.y + box.height / 2 - tall / 2];
+    const { width, height } = pane.set.layout;
+    const to = [
+      within(fits ? pane.x : box.x + box.width / 2 - w / 2, width, w),
+      within(box.y + box.height / 2 - tall / 2, height, tall),
+    ];
     glideBy((share) => {
       pane.x = from[0] + (to[0] - from[0]) * share;
       pane.y = from[1] + (to[1] - from[1]) * share;

@@ -240,12 +240,12 @@ export function findOps(film, query) {
     .map(({ index }) => index);
 }
 
-/** The same among autograd nodes. */
+/** The same among autograd nodes, by their plain names: else "w" finds all that end in Backward0. */
 export function findNodes(film, query) {
-  const terms = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const terms = query.toLowerCase().split(/\s+/).filter(Boolean).map((term) => term.replace(/(?<=.)backward\d*$/, ""));
   if (!terms.length) return [];
   film.lowerNodes ??= film.nodes.map((node) =>
-    [node.name, node.parameter ?? "", film.ops[node.op]?.module ?? "", film.ops[node.op]?.type ?? ""].join(" ").toLowerCase());
+    [plainNode(node.name), node.parameter ?? "", film.ops[node.op]?.module ?? "", film.ops[node.op]?.type ?? ""].join(" ").toLowerCase());
   return film.nodes.filter(({ index }) => terms.every((term) => film.lowerNodes[index].includes(term)))
     .map(({ index }) => index);
 }

@@ -86,7 +86,8 @@ function fitFrame(context, box) {
   const title = fitText(context, box.look.title, box.width - 28);
   const taken = context.measureText(title).width;
   context.font = SUB_FONT;
-  const sub = box.look.sub ? fitText(context, box.look.sub, box.width - taken - 40) : "";
+  const cut = box.look.sub ? fitText(context, box.look.sub, box.width - taken - 40) : "";
+  const sub = cut === box.look.sub || cut.length > 4 ? cut : ""; // "n…" says nothing
   return [title, sub, taken, sub ? context.measureText(sub).width : 0];
 }
 

@@ -26,10 +26,14 @@ function sourcePane(films, { onpick, onkey, parted }) {
   const list = h("div", {
     class: "lab-player-code", role: "listbox", tabindex: "0", "aria-label": "Source",
   });
+  const rows = h("div", { class: "lab-player-lines", role: "presentation" });
+  list.append(rows);
+  const beside = h("div", { class: "lab-player-values", role: "presentation" }, h("div", {})); // below the line that is lit
   const lines = new Map(); // "file\nline" → its element, text and ops
   const ran = films.map(linesThatRan);
   let shownFile = "";
-  for (const stretch of uniqueStretches(films)) list.append(...stretchRows(stretch));
+  for (const stretch of uniqueStretches(films)) rows.append(...stretchRows(stretch));
+  list.style.setProperty("--lab-rows", String(rows.childElementCount + 1)); // with the row of `beside`
   let lit = null;
   let active = null;
   let picked = new Set();
@@ -88,6 +92,7 @@ function sourcePane(films, { onpick, onkey, parted }) {
 
   function unlight() {
     if (!lit) return;
+    beside.remove();
     for (const line of lit) {
       line.row.classList.remove("lab-player-now", "lab-player-back");
       line.code.replaceChildren(line.text);
@@ -109,6 +114,8 @@ function sourcePane(films, { onpick, onkey, parted }) {
         line.row.classList.add("lab-player-now");
         line.row.classList.toggle("lab-player-back", back);
       }
+      lit.at(-1)?.row.after(beside);
+      beside.classList.toggle("lab-player-back", back);
       if (lit[0]) keepInSight(list, lit[0].row);
     }
     for (const line of lines.values()) if (line.busy) showShape(line, ats);
@@ -139,7 +146,12 @@ function sourcePane(films, { onpick, onkey, parted }) {
     }
   }
 
-  return { element: list, draw, choose };
+  /** Stands below the line that is lit: what it made, or the gradient that came back to it. */
+  function tell(parts) {
+    beside.firstChild.replaceChildren(...parts.filter(Boolean));
+  }
+
+  return { element: list, draw, choose, tell };
 }
 
 function markLine(line, site, number) {
@@ -150,12 +162,16 @@ function markLine(line, site, number) {
     line.text.slice(0, from), h("mark", {}, line.text.slice(from, to)), line.text.slice(to));
 }
 
-/** Scrolls the list alone, never the page. */
+/** Scrolls the list alone, never the page: down to a row, and sideways to the expression in it. */
 function keepInSight(list, row) {
-  const [top, low] = [row.offsetTop - list.offsetTop, row.offsetTop - list.offsetTop + row.offsetHeight];
-  if (top < list.scrollTop + 24 || low > list.scrollTop + list.clientHeight - 24) {
+  const [top, low] = [row.offsetTop, row.offsetTop + 2 * row.offsetHeight]; // the list is positioned
+  if (top < list.scrollTop + 24 || low > list.scrollTop + list.clientHeight - 12) {
     list.scrollTop = top - list.clientHeight / 2 + 20;
   }
+  const mark = row.querySelector("mark");
+  if (!mark) return;
+  const beyond = mark.offsetLeft + mark.offsetWidth + 12 - list.clientWidth;
+  list.scrollLeft = Math.max(0, Math.min(beyond, mark.offsetLeft - 46));
 }
 
 // --- the details ----------------------------------------------------------------------------------
@@ -163,15 +179,40 @@ function keepInSight(list, row) {
 /** "min … max · mean · zeros", and in words what is wrong with the values. */
 function figures(stats, one = false) {
   if (!stats) return null;
-  const [low, high, mean, norm, zeros, nan, inf] = stats;
+  const [low, high, mean, norm, zeros] = stats;
   const text = low === high
     ? `${one ? "" : "all "}${spellNumber(low)}`
     : `${spellNumber(low)} … ${spellNumber(high)} · mean ${spellNumber(mean)} · norm ${spellNumber(norm)}`;
   return [
     text, zeros >= 0.005 && zeros < 1 && ` · ${Math.round(zeros * 100)} % zeros`,
-    nan > 0 && h("strong", { class: "lab-player-bad" }, ` ${nan} NaN`),
-    inf > 0 && h("strong", { class: "lab-player-bad" }, ` ${inf} inf`),
+    warnings(stats),
   ];
+}
+
+/** What stands below the line of a step: shape and figures of its result, or of its gradient. */
+function figuresOfStep(film, at) {
+  const step = film.steps[at];
+  if (!step) return [];
+  const known = step.back ? film.known.nodes[step.index] : film.known.values[film.ops[step.index].outputs[0]];
+  const stats = step.back ? known?.grads?.find(Boolean) : known?.stats;
+  const shape = step.back ? known?.shapes?.[0] : film.values[film.ops[step.index].outputs[0]]?.shape;
+  if (!shape && !stats) return []; // not told yet, or the op ended in an error
+  return [
+    h("span", {}, `${step.back ? "gradient" : "→"} ${shape ? spellShape(shape) : ""}`),
+    ...(stats ? extremes(stats).map(([word, number]) => h("span", {}, word && h("i", {}, word), number)) : []),
+    ...(stats ? warnings(stats) : []),
+  ];
+}
+
+/** Least, mean and largest; one number where all are equal. */
+function extremes([low, high, mean]) {
+  if (low === high) return [["", ` ${spellNumber(low)}`]];
+  return [["min ", spellNumber(low)], ["mean ", spellNumber(mean)], ["max ", spellNumber(high)]];
+}
+
+function warnings([, , , , , nan, inf]) {
+  return [[nan, "NaN"], [inf, "inf"]].filter(([count]) => count > 0)
+    .map(([count, word]) => h("strong", { class: "lab-player-bad" }, ` ${count} ${word}`));
 }
 
 function nameOfValue(film, value) {

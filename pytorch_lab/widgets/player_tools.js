@@ -38,7 +38,15 @@ function notesOf(notes) {
     h("ul", {}, notes.map((text) => h("li", {}, text))));
 }
 
-function playerMenu(view, { views, show, unfold, svg, page }) {
+/** Which graph is shown; nothing where there is but one. */
+function viewPicker(views, show) {
+  if (views.length < 2) return "";
+  const select = h("select", { class: "lab-player-select", "aria-label": "Graph", onchange: () => show(select.value) },
+    views.map((name) => h("option", { value: name }, VIEWS[name])));
+  return h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Graph"), select);
+}
+
+function playerMenu({ unfold, svg, page }) {
   const item = (label, onclick) => h("button", {
     class: "lab-player-item", type: "button", onclick: () => {
       menu.open = false;
@@ -49,7 +57,6 @@ function playerMenu(view, { views, show, unfold, svg, page }) {
   const menu = h("details", { class: "lab-player-menu" },
     h("summary", { class: "lab-button" }, "More"),
     h("div", { class: "lab-player-items" },
-      views.length > 1 && views.map((name) => item(`Show: ${VIEWS[name].toLowerCase()}`, () => show(name))),
       item("Unfold all", () => unfold(true)), item("Fold again", () => unfold(false)),
       item("Save as SVG", svg), page && item("Save as a page that works offline", page)));
   menu.addEventListener("focusout", (event) => {

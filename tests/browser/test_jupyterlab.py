@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import expect
 
 LESSON = "notebooks/03_modules.ipynb"
+GRAPHS = "notebooks/01_dynamic_graphs.ipynb"
 EXERCISES = "exercises/03_modules.ipynb"
 PATIENCE_MS = 90_000  # a kernel that imports torch on a busy machine
 expect.set_options(timeout=PATIENCE_MS)
@@ -94,6 +95,22 @@ class Screen:
                 await window.jupyterapp.commands.execute("notebook:run-cell");
             }""",
             [needle, source],
+        )
+
+    def run_up_to(self, needle):
+        """Run the cells above the first code cell that holds `needle`, and that one."""
+        self.page.evaluate(
+            """async (needle) => {
+                const cells = [...window.panel.content.widgets];
+                const at = cells.findIndex((cell) => cell.model.type === "code"
+                    && cell.model.sharedModel.source.includes(needle));
+                if (at < 0) throw new Error(`no code cell holds ${needle}`);
+                window.panel.content.activeCellIndex = at;
+                await window.jupyterapp.commands.execute("notebook:run-all-above");
+                window.panel.content.activeCellIndex = at;
+                await window.jupyterapp.commands.execute("notebook:run-cell");
+            }""",
+            needle,
         )
 
     def settle(self):
@@ -225,6 +242,30 @@ def test_widgets_follow_the_theme(lesson, theme):
     assert paper < ink if theme == "Dark" else paper > ink
     lesson.picture(f"lesson-{theme.lower()}")
     lesson.picture(f"readme-xray-{theme.lower()}", lesson.widget("xray"))
+
+
+def test_the_player_steps_through_a_lesson_by_keyboard(lab):
+    """Lesson 01's first record: `h = torch.sin(h * w)` three times, then the return line."""
+    lab.visit(GRAPHS)
+    lab.run_up_to("lab.show(lab.graph.record(")
+    player = lab.widget("player")
+    line = player.locator(".lab-player-now")
+    values = player.locator(".lab-player-values")
+    press = lab.page.keyboard.press
+    player.get_by_role("listbox", name="Source").focus()
+    before = lab.cells()
+    press("Home")
+    expect(line).to_have_count(0)
+    press("ArrowRight")
+    expect(line.locator("mark")).to_have_text("h * w")
+    expect(values).to_have_text("→ scalar 9")
+    press("ArrowRight")
+    expect(line.locator("mark")).to_have_text("torch.sin(h * w)")
+    expect(values).to_have_text("→ scalar 0.412")
+    press("End")
+    expect(line.locator("mark")).to_have_text("h.relu()")
+    assert lab.cells() == before  # the notebook heard none of these keys
+    lab.picture("player-in-jupyterlab", player)
 
 
 def test_check_says_what_is_wrong_and_what_is_right(lab, course):

@@ -228,8 +228,10 @@ def test_the_line_and_its_expression_are_lit(stage, trained):
     expect(lit_line(view).locator("mark")).to_have_text("self.fc1(x)")
     view.page.get_by_role("slider").fill("2")
     expect(lit_line(view).locator("mark")).to_have_text("self.fc1(x).relu()")
-    shape = view.page.locator(".lab-player-now .lab-player-shape")
-    expect(shape).to_have_text("(3, 8)")
+    made = trained.values[trained.ops[1].outputs[0]].stats
+    values = view.page.locator(".lab-player-now + .lab-player-values")
+    expect(values).to_contain_text("→ (3, 8)min 0mean 0.")
+    expect(values).to_contain_text(f"max {made.max:.3}")
 
 
 def test_backward_lights_the_line_that_made_the_node(stage, trained):
@@ -238,6 +240,7 @@ def test_backward_lights_the_line_that_made_the_node(stage, trained):
     expect(lit_line(view)).to_contain_text("cross_entropy")
     expect(view.page.locator(".lab-player-now.lab-player-back")).to_have_count(1)
     expect(says(view)).to_contain_text("backward 1 of")
+    expect(view.page.locator(".lab-player-values")).to_have_text("gradient scalar 1")
 
 
 def test_details_tell_formula_saved_tensors_and_values(stage, trained):
@@ -362,8 +365,7 @@ def test_a_long_run_asks_for_what_is_on_stage(stage, long):
 
 def test_the_other_view_is_the_autograd_graph(stage, trained):
     view = stage(Player(trained))
-    view.page.get_by_text("More", exact=True).click()
-    view.page.get_by_role("button", name="Show: autograd graph").click()
+    view.page.get_by_label("Graph", exact=True).select_option(label="Autograd nodes")
     assert {"ask": "scene", "with": {"view": "autograd"}} in view.sent
     view.page.get_by_role("searchbox").fill("ReluBackward0")
     expect(view.page.locator(".lab-player-count")).to_have_text("1 found")

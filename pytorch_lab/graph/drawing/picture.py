@@ -1,8 +1,9 @@
 """The graph as a still picture: for a saved notebook, a slide, a page that runs no scripts.
 
-Frames are modules, white boxes are ops, blue ones are folded modules (with sheets behind them where
-they stand for several), round ones are inputs, ochre labels are parameters. A dashed border says
-that no graph was recorded there, a cross that the run ended there in an error.
+Frames are modules, loops and their steps, white boxes are ops, blue ones are folded frames (with
+sheets behind them where they stand for several), round ones are inputs, ochre labels are
+parameters. A dashed border says that no graph was recorded there, a cross that the run ended there
+in an error.
 """
 
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ BOX_LINE, FOLDED, FOLDED_LINE = "#59636d", "#e1edf7", "#2f76a8"
 INPUT, INPUT_LINE = "#e4f3ed", "#007a58"
 LABEL, LABEL_LINE, LABEL_INK = "#fdf2da", "#c58b14", "#4f3a05"
 SHEETS = ("repeat", "loop", "range")
+FOLDS = {"call": "module", "function": "function", "step": "step"}
 
 
 def to_svg(
@@ -249,7 +251,7 @@ def _legend(scene: Scene, placed: Layout) -> list[tuple[str, str]]:
         ("input", "input", "input" in kinds),
         ("op", "op", "op" in kinds),
         ("node", "node of autograd", "node" in kinds),
-        ("call", "folded module", bool({"call", "function", "step"} & kinds)),
+        ("call", _folded(kinds), bool(FOLDS.keys() & kinds)),
         ("repeat", "folded series", bool(set(SHEETS) & kinds)),
         (
             "leaf",
@@ -261,6 +263,11 @@ def _legend(scene: Scene, placed: Layout) -> list[tuple[str, str]]:
         ("error", "error", "error" in marks),
     ]
     return [(kind, word) for kind, word, is_there in entries if is_there]
+
+
+def _folded(kinds: set[str]) -> str:
+    """What the blue boxes of a picture hold: "folded module or step"."""
+    return "folded " + " or ".join(word for kind, word in FOLDS.items() if kind in kinds)
 
 
 def _legend_rows(legend: list[tuple[str, str]], wide: float) -> list[list[tuple[str, str]]]:
