@@ -502,7 +502,37 @@ def margin_is_kept() -> Explanation:
     return why_gradient(w, lambda: nn.functional.multi_margin_loss(w, torch.tensor([0])))
 
 
+def lowest_point_of_a_parabola() -> Explanation:
+    w = torch.zeros(3, requires_grad=True)
+    return why_gradient(w, lambda: (w**2).sum())
+
+
+def root_of_a_negative_number() -> Explanation:
+    w = torch.full((3,), -1.0, requires_grad=True)
+    return why_gradient(w, lambda: w.sqrt().sum())
+
+
+def gradient_given_is_zero() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: (w * 2).backward(torch.zeros(3)))
+
+
+def nothing_taken_from_it() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_gradient(w, lambda: torch.where(w < 0, w, 2 * torch.ones(3)).sum())
+
+
+def only_its_shape_is_used() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    return why_none(w, lambda: torch.zeros_like(w).sum())
+
+
 BEYOND = {
+    lowest_point_of_a_parabola: "stationary",
+    root_of_a_negative_number: "nan_in_forward",
+    gradient_given_is_zero: "zero_given",
+    nothing_taken_from_it: "masked_out",
+    only_its_shape_is_used: "no_derivative",
     log_softmax_overflows: "gradient_overflow",
     log1p_at_its_end: "infinite_slope",
     margin_is_kept: "times_zero",
