@@ -10,7 +10,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from benchmarks.models import MODELS, loss_of
+from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.walking import used
 from pytorch_lab.graph.walking.autograd import freeze, walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine
@@ -48,6 +51,46 @@ def test_gradients_are_equal_to_the_last_bit(name: str, hooks: bool) -> None:
     assert stops == list(stepper.order)
     assert sorted(stops) == list(range(len(walk([loss]))))
     assert bits(leaves) == wanted(name)
+
+
+@pytest.mark.parametrize("hooks", [True, False], ids=["torch's engine", "nodes called"])
+@pytest.mark.parametrize("stop", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("name", CASES)
+def test_running_on_after_some_steps_gives_the_same_bits(name: str, stop: int, hooks: bool) -> None:
+    """`run` lets torch's engine go on by itself, with sums that are half done."""
+    loss, leaves = build(name)
+    torch.manual_seed(1)
+    stepper = Stepper(loss, hooks=hooks)
+    for _ in range(stop):
+        if not stepper.done:
+            stepper.step()
+    stepper.run()
+    assert sorted(stepper.order) == list(range(len(walk([loss]))))
+    assert bits(leaves) == wanted(name)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("steps", ["all", "half"])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_stepped_to_its_end_has_the_gradients_of_backward(name: str, steps: str) -> None:
+    torch.manual_seed(0)
+    model, inputs = MODELS[name].build()
+    torch.manual_seed(1)
+    loss_of(model, inputs).backward()
+    expected = [(name, p, p.grad) for name, p in model.named_parameters()]
+    model.zero_grad(set_to_none=True)
+    torch.manual_seed(1)
+    rec = graph.record(loss_of, model, inputs, values="none", keep_graph=True)
+    stepper = rec.stepper()
+    large = name in ("ResNet-50", "GPT-2")
+    assert type(stepper._driver) is (Engine if large else Direct)
+    for _ in range(len(rec.nodes) // (1 if steps == "all" else 2)):
+        stepper.step()
+    assert stepper.done is (steps == "all")
+    stepper.run()
+    assert expected
+    for path, parameter, gradient in expected:
+        assert parameter.grad.numpy().tobytes() == gradient.numpy().tobytes(), path
 
 
 @pytest.mark.parametrize("hooks", [True, False])
@@ -424,3 +467,145 @@ def test_why_a_graph_needs_torchs_engine() -> None:
 
 def test_large_tensors_go_through_torchs_engine() -> None:
     assert type(Stepper(leaf(200_000).exp().sum(), hooks=False)._driver) is Engine
+
+
+# which way a record goes back
+
+
+def kept(fn: Callable[..., object], *args: object) -> graph.GraphRecord:
+    return graph.record(fn, *args, values="none", keep_graph=True)
+
+
+def way_of(rec: graph.GraphRecord) -> type:
+    stepper = rec.stepper()
+    found = type(stepper._driver)
+    stepper.close()
+    return found
+
+
+def test_a_record_calls_the_nodes_itself_where_nobody_can_have_put_a_hook() -> None:
+    x = leaf(3)
+    first, second = kept(lambda: x.exp().sum()), kept(lambda: x.sin().sum())
+    graph.record(lambda: x.exp().sum(), backward=True)  # our own hooks don't count
+    assert way_of(first) is way_of(second) is way_of(first) is Direct
+    step = first.stepper()
+    step.run()
+    assert step.done
+    with pytest.raises(UsageError, match="gone"):
+        first.stepper()
+    assert way_of(second) is Direct
+
+
+def hook_in_the_recording(x: torch.Tensor) -> graph.GraphRecord:
+    def fn() -> torch.Tensor:
+        y = x.exp()
+        y.register_hook(lambda gradient: gradient * 2)
+        return y.sum()
+
+    return kept(fn)
+
+
+def hook_on_a_node_in_the_recording(x: torch.Tensor) -> graph.GraphRecord:
+    def fn() -> torch.Tensor:
+        y = x.exp()
+        y.grad_fn.register_prehook(lambda gradients: (gradients[0] * 2,))
+        return y.sum()
+
+    return kept(fn)
+
+
+def hook_after_the_recording(x: torch.Tensor) -> graph.GraphRecord:
+    rec = kept(lambda: x.exp().sum())
+    node = rec._results[0].grad_fn.next_functions[0][0]
+    node.register_prehook(lambda gradients: (gradients[0] * 2,))
+    return rec
+
+
+def hook_on_what_was_there_before(x: torch.Tensor) -> graph.GraphRecord:
+    before = x.exp()
+    before.register_hook(lambda gradient: gradient * 2)
+    return kept(lambda: before.sum())
+
+
+def hook_on_the_node_of_a_leaf(x: torch.Tensor) -> graph.GraphRecord:
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    node.register_prehook(lambda gradients: (gradients[0] * 2,))
+    return kept(lambda: x.exp().sum() + 0 * (node is None))
+
+
+def hook_on_a_leaf(x: torch.Tensor) -> graph.GraphRecord:
+    x.register_hook(lambda gradient: gradient * 2)
+    return kept(lambda: x.exp().sum())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        hook_in_the_recording,
+        hook_on_a_node_in_the_recording,
+        hook_after_the_recording,
+        hook_on_what_was_there_before,
+        hook_on_the_node_of_a_leaf,
+        hook_on_a_leaf,
+    ],
+)
+def test_a_hook_put_anywhere_at_any_time_runs(make: Callable[..., graph.GraphRecord]) -> None:
+    x = leaf(3)
+    stepper = make(x).stepper()
+    while not stepper.done:
+        stepper.step()
+    assert torch.equal(x.grad, 2 * x.detach().exp())
+
+
+@pytest.mark.parametrize("when", ["in it", "after it"])
+def test_a_gradient_retained_in_or_after_a_recording_is_there(when: str) -> None:
+    x, stash = leaf(3), []
+
+    def fn() -> torch.Tensor:
+        stash.append(x.exp())
+        if when == "in it":
+            stash[0].retain_grad()
+        return stash[0].square().sum()
+
+    rec = kept(fn)
+    if when == "after it":
+        assert way_of(rec) is Direct
+        stash[0].retain_grad()
+    stepper = rec.stepper()
+    while not stepper.done:
+        stepper.step()
+    assert torch.equal(stash[0].grad, 2 * stash[0].detach())
+
+
+def test_a_result_written_to_after_the_recording_is_walked_anew() -> None:
+    x = leaf(3)
+    rec = kept(lambda: x.exp().sum())
+    rec._results[0].mul_(3)
+    stepper = rec.stepper()
+    assert stepper.node.name == "MulBackward0"
+    stepper.run()
+    assert torch.allclose(x.grad, 3 * x.detach().exp())
+
+
+def test_the_stepper_says_what_is_one_step() -> None:
+    loss, _ = build("checkpointed_reentrant")
+    stepper = Stepper(loss)
+    assert "reentrant checkpoint is one step" in stepper.notes[0]
+    stepper.close()
+    assert Stepper(leaf(3).exp().sum(), hooks=False).notes == ()
+
+
+def test_what_keeps_much_is_freed_and_what_keeps_little_is_marked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for much, freed in ((2**30, False), (0, True)):
+        monkeypatch.setattr(used, "MUCH", much)
+        loss, leaves = build("mlp")
+        node = loss.grad_fn.next_functions[0][0]  # of log_softmax
+        stepper = Stepper(loss, hooks=False)
+        while not stepper.done:
+            stepper.step()
+        assert (node._raw_saved_result.data is None) is freed
+        assert bits(leaves) == wanted("mlp")
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            loss.backward()

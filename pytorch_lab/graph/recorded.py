@@ -14,7 +14,9 @@ from pytorch_lab.graph.record import Call, Node, Op, Value
 from pytorch_lab.graph.recording.stats import summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.graph.walking.backward import Summary, watch
+from pytorch_lab.graph.walking.hooks import Recorded
 from pytorch_lab.graph.walking.memory import timeline
+from pytorch_lab.graph.walking.nodes import sequence_of
 from pytorch_lab.graph.walking.stepper import Stepper
 
 _NO_GRAPH = (
@@ -70,6 +72,7 @@ class GraphRecord:
     storage_bytes: tuple[int, ...] = ()
     _results: list[Any] = field(default_factory=list, init=False)  # weak, or kept by wish
     _root: int | None = field(default=None, init=False)  # which of them backward starts from
+    _recorded: Recorded | None = field(default=None, init=False)  # the graph as it was recorded
 
     def __repr__(self) -> str:
         from pytorch_lab.graph.text import count
@@ -156,15 +159,22 @@ class GraphRecord:
 
     # the live graph
 
-    def keep(self, results: Sequence[torch.Tensor], root: int | None, strongly: bool) -> None:
+    def keep(
+        self,
+        results: Sequence[torch.Tensor],
+        root: int | None,
+        strongly: bool,
+        recorded: Recorded | None = None,
+    ) -> None:
         """Remember the results, to go back from them; weakly, if not told otherwise."""
         self._results = list(results) if strongly else [weakref.ref(one) for one in results]
         self._root = root
+        self._recorded = recorded if strongly else None
 
     def release(self) -> None:
         """Let go of the live graph that `keep_graph=True` kept."""
         self._results = []
-        self._root = None
+        self._root = self._recorded = None
 
     def backward(
         self, gradient: torch.Tensor | None = None, *, retain_graph: bool = False
@@ -199,16 +209,44 @@ class GraphRecord:
     def stepper(self, gradient: torch.Tensor | None = None) -> Stepper:
         """Go back one node at a time; the places of its nodes are those of this record.
 
+        When it has come to its end, the record lets go of the graph, as after `backward`.
+
         Args:
             gradient: of the shape of the result; not needed if that is a single number.
 
         Raises:
             UsageError: the graph is gone.
+
+        Example:
+            >>> import torch
+            >>> from pytorch_lab.graph import record
+            >>> x = torch.ones(3, requires_grad=True)
+            >>> rec = record(lambda: (2 * x).sum(), keep_graph=True)
+            >>> stepper = rec.stepper()
+            >>> while not stepper.done:
+            ...     print(rec.nodes[stepper.node.index].name)
+            ...     node = stepper.step()
+            SumBackward0
+            MulBackward0
+            AccumulateGrad
         """
         results = self._alive()
-        live = walk(results)
         root = results[self._root or 0]
-        return Stepper(root, gradient, live=live, nodes=self.nodes[: len(live)])
+        recorded = self._recorded
+        hooks = recorded is None or recorded.may_have_hooks(root)
+        if recorded is None or hooks:
+            live = walk(results)
+            nodes = self.nodes[: len(live)] if self._has(live) else None
+        else:
+            live, nodes = recorded.live, recorded.nodes
+        finished = self.release
+        return Stepper(root, gradient, live=live, nodes=nodes, hooks=hooks, finished=finished)
+
+    def _has(self, live: Live) -> bool:
+        """Whether a graph is still the one recorded: who writes to a result gives it another."""
+        return len(live) <= len(self.nodes) and all(
+            self.nodes[place].sequence == sequence_of(live.nodes[place]) for place, _ in live.roots
+        )
 
     def _alive(self) -> list[torch.Tensor]:
         found = [one() if isinstance(one, weakref.ref) else one for one in self._results]

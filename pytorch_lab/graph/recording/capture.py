@@ -13,6 +13,7 @@ import itertools
 import sys
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -26,6 +27,7 @@ from pytorch_lab.graph.recording.naming import function_name, names_for
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
 from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
 
 MOST_YIELDS = 1000  # items taken from a generator
@@ -80,11 +82,11 @@ def record(
     if values not in VALUES:
         raise UsageError(f"record(values=...) expected one of {', '.join(VALUES)}, got {values!r}.")
     with _collector_rests():
-        run = _Run(fn, args, kwargs, values)
+        run = _Run(fn, args, kwargs, values, keep_graph)
         record = run.forward()
         if backward:
             run.backward(record)
-        record.keep(run.results, run.root, keep_graph)
+        record.keep(run.results, run.root, keep_graph, run.recorded())
         del run  # before the collector looks at it
     return record
 
@@ -111,13 +113,21 @@ class _Run:
     """One call of a reader's function, and the backward after it."""
 
     def __init__(
-        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], values: str
+        self,
+        fn: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        values: str,
+        keep_graph: bool,
     ) -> None:
         self.fn, self.args, self.kwargs, self.values = fn, args, kwargs, values
         self.recorder = Recorder(names_for(fn, args, kwargs), values)
         self.results: list[torch.Tensor] = []
         self.root: int | None = None  # which result backward starts from
         self.notes: list[str] = []
+        self.keep_graph = keep_graph
+        self.handles = handles_made()
+        self.alive: list[weakref.ref[torch.Tensor]] = []  # tensors with a graph, if it is kept
 
     def forward(self) -> GraphRecord:
         """Call it."""
@@ -133,6 +143,8 @@ class _Run:
         with torch._C.DisableTorchFunction():  # classes of the reader's needn't hear of it
             self.results = list({id(t): t for t in tensors_of(result)}.values())
             self.root = _root_of(result, self.results)
+            if self.keep_graph:
+                self.alive = [weakref.ref(one) for one in self.recorder.tensors.living()]
             record = assemble(self.recorder, function_name(self.fn), self.results, error)
         record.notes += tuple(self.notes)
         return record
@@ -154,6 +166,13 @@ class _Run:
             return
         summary = None if self.values == "none" else summarise
         record.walk_back(self.recorder.grown.live, self.results[self.root], None, summary)
+
+    def recorded(self) -> Recorded | None:
+        """The live graph, if it is kept and there cannot be hooks on it."""
+        grown = self.recorder.grown
+        if not self.keep_graph or self.root is None or grown.seen is not None:
+            return None
+        return recorded_without_hooks(grown.live, grown.nodes, self.alive, self.handles)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from pytorch_lab.graph.recording.sites import Sites
 from pytorch_lab.graph.recording.stats import summarise
 from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.recording.traits import Trait, trait_of
+from pytorch_lab.graph.walking.hooks import our_handles
 
 _C: Any = torch._C  # whose parts the type checker does not know
 _sequence: Callable[[], int] = _C._autograd._get_sequence_nr
@@ -67,10 +68,11 @@ class Recorder(TorchFunctionMode):
 
     def __enter__(self) -> "Recorder":
         """Start: hooks for all modules, then the mode."""
-        self._handles = [
-            register_module_forward_pre_hook(self._enter_module),
-            register_module_forward_hook(self._leave_module, always_call=True),
-        ]
+        with our_handles():
+            self._handles = [
+                register_module_forward_pre_hook(self._enter_module),
+                register_module_forward_hook(self._leave_module, always_call=True),
+            ]
         super().__enter__()
         return self
 

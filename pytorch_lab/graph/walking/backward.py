@@ -16,6 +16,7 @@ import torch
 
 from pytorch_lab.graph.record import Node, Stats
 from pytorch_lab.graph.walking.autograd import Live
+from pytorch_lab.graph.walking.hooks import our_handles
 from pytorch_lab.graph.walking.nodes import about_type, is_freed
 
 Summary = Callable[[torch.Tensor], Stats | None]
@@ -91,10 +92,11 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
         if about_type(node)[1] == "accumulate"
     }
     with ExitStack() as hooks:
-        if summary is None:
-            _note_order(live, had, seen, hooks)
-        else:
-            _note_gradients(live, range(len(live)), seen, hooks, summary)
+        with our_handles():
+            if summary is None:
+                _note_order(live, had, seen, hooks)
+            else:
+                _note_gradients(live, range(len(live)), seen, hooks, summary)
         try:
             yield seen
         finally:

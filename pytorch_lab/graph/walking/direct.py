@@ -3,21 +3,29 @@
 The youngest node that is ready runs first; gradients are added as they come, and fitted to the
 shape and dtype of who receives them. That is quicker than `engines.Engine` where the nodes are
 small. But torch gives no way to find the hooks on a node, so it is for graphs that are known to
-have none, and `needs_engine` says what else only torch's own engine can do.
+have none (see `hooks.py`), and `needs_engine` says what else only torch's own engine can do.
 """
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from pytorch_lab.graph.record import Node
 from pytorch_lab.graph.walking.autograd import PACKED, Live
-from pytorch_lab.graph.walking.engines import Gradients, Stop, waiting_for
-from pytorch_lab.graph.walking.nodes import hooks_of, spell
+from pytorch_lab.graph.walking.engines import Gradients, Stop
+from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of
+from pytorch_lab.graph.walking.turns import turns, waiting_for
 
-_FIRST = float("-inf")  # the turn of an AccumulateGrad
+Slot = torch.Tensor | list[torch.Tensor | None]  # for nodes with one output, and with several
+
+_KIND, _SHAPES, _DEVICE, _SAVED = map(
+    itemgetter, map(Node._fields.index, ("kind", "shapes", "device", "saved"))
+)
 
 
 class Direct:
@@ -28,7 +36,8 @@ class Direct:
         nodes: its records.
         start: where to begin.
         gradients: what the first node gets.
-        release: is called at the end.
+        retain: whether the graph shall stay.
+        release: is called at the end, with the places of the nodes that were called from here.
     """
 
     def __init__(
@@ -37,119 +46,180 @@ class Direct:
         nodes: Sequence[Node],
         start: int,
         gradients: Gradients,
-        release: Callable[[], None],
+        retain: bool,
+        release: Callable[[Live, Sequence[int]], None],
     ) -> None:
         self.done = False
         self.place: int | None = start
-        self.gradients: Gradients = gradients
-        self.order: list[int] = []
         self._live = live
         self._nodes = nodes
+        self._start = start
+        self._retain = retain
         self._release = release
-        self._waiting = waiting_for(live, start)
-        self._turns = [(-one.sequence if one.sequence >= 0 else _FIRST, one.index) for one in nodes]
-        self._single: dict[int, torch.Tensor] = {}  # what nodes with one output will get
-        self._several: dict[int, list[torch.Tensor | None]] = {}  # and nodes with several
+        self._next = live.next
+        self._at = 0
+        self._slots: dict[int, Slot] = {}  # what nodes get
         self._sums: set[int] = set()  # places whose gradient is a tensor of our own making
-        self._heap: list[tuple[float, int]] = [self._turns[start]]
+        self._put(start, gradients)
+
+    @property
+    def gradients(self) -> Gradients:
+        """See `engines.Engine`."""
+        if self.place is None:
+            return ()
+        slot = self._slots.get(self.place)
+        if slot is None:
+            return (None,) * len(self._nodes[self.place].shapes)
+        return tuple(slot) if isinstance(slot, list) else (slot,)
+
+    @property
+    def order(self) -> list[int]:
+        """See `engines.Engine`."""
+        return self._turns[: self._at]
+
+    @cached_property
+    def _turns(self) -> list[int]:
+        return turns(self._next, self._nodes, self._start)
 
     @property
     def ready(self) -> set[int]:
-        """See `engines.Engine`."""
-        return {place for _, place in self._heap}
+        """See `engines.Engine`; found anew each time, since stepping doesn't need it."""
+        if self.place is None:
+            return set()
+        waiting = waiting_for(self._next, self._start)
+        for place in self.order:
+            for there in self._next[place]:
+                waiting[there] -= 1
+        ran = set(self.order)
+        return {place for place, count in waiting.items() if not count and place not in ran}
 
     def go(self, changed: Gradients | None, stop: Stop | None) -> None:
         """See `engines.Engine.go`."""
-        if changed is not None:
-            self.gradients = changed
         before = torch.is_grad_enabled()
         torch._C._set_grad_enabled(False)
         try:
-            self._run()
-            while self._heap:
-                place = self._arrive()
+            turns = self._turns
+            while True:
+                self._run(changed)
+                if self._at == len(turns):
+                    break
+                place = self.place = turns[self._at]
                 if stop is None or stop(place):
                     return
-                self._run()
+                changed = None
         except BaseException:
             self.close()
             raise
         finally:
             torch._C._set_grad_enabled(before)
-        self._release()
-        self.close()
+        self._end(self._at)
+
+    def finish(self, changed: Gradients | None) -> None:
+        """See `engines.Engine.finish`; torch's engine goes on from the gradients as they stand.
+
+        It gets unfinished sums as well, and adds to them what is still to come, so all is added in
+        the order of one backward.
+        """
+        if changed is not None and self.place is not None:
+            self._put(self.place, changed)
+        edges: list[GradientEdge] = []
+        gradients: list[torch.Tensor] = []
+        for place, slot in self._slots.items():
+            for number, one in enumerate(slot if isinstance(slot, list) else (slot,)):
+                if one is not None:
+                    edges.append(GradientEdge(self._live.nodes[place], number, None))
+                    gradients.append(one)
+        called = self._at
+        self._slots = {}
+        try:
+            if edges:
+                torch.autograd.backward(edges, gradients, retain_graph=self._retain)
+        except BaseException:
+            self.close()
+            raise
+        self._end(called)
+        self._at = len(self._nodes)  # a slice to there is all
 
     def close(self) -> None:
         """See `engines.Engine.close`."""
         self.done = True
-        self.place, self.gradients = None, ()
-        self._heap, self._live, self._release = [], Live(), lambda: None
-        self._single, self._several = {}, {}
+        self.place = None
+        self._live, self._slots = Live(), {}
+        self._release = _nothing
 
     give_up = close
 
-    def _arrive(self) -> int:
-        place = self.place = self._heap[0][1]
-        gradient = self._single.pop(place, None)
-        if gradient is not None:
-            self.gradients = (gradient,)
-        else:
-            none = [None] * len(self._nodes[place].shapes)
-            self.gradients = tuple(self._several.pop(place, none))
-        return place
+    def _put(self, place: int, gradients: Gradients) -> None:
+        """A node gets these gradients, and no others."""
+        first = gradients[0]
+        if len(gradients) > 1:
+            self._slots[place] = list(gradients)
+        elif first is not None:
+            self._slots[place] = first
 
-    def _run(self) -> None:
+    def _end(self, called: int) -> None:
+        live, release = self._live, self._release
+        self.close()
+        if not self._retain:
+            release(live, self._turns[:called] if called else ())
+
+    def _run(self, changed: Gradients | None) -> None:
         """Call the node whose turn it is, and hand on what it gives.
 
-        All in one function and with little grace, because it runs for each of tens of thousands of
-        nodes of some ten microseconds each.
+        With little grace, because it runs for each of tens of thousands of nodes of some ten
+        microseconds each.
         """
-        place = heappop(self._heap)[1]
-        self.order.append(place)
-        gradients, self.gradients = self.gradients, ()
-        targets = self._live.next[place]
-        given: Any = self._live.nodes[place](*gradients)
-        results: Sequence[torch.Tensor | None] = given if isinstance(given, tuple) else (given,)
+        live, records = self._live, self._nodes
+        slots: dict[int, Any] = self._slots
+        place = self._turns[self._at]
+        node = live.nodes[place]
+        slot = slots.pop(place, None)
+        if slot is None or changed is not None or type(slot) is list:
+            given: Any = node(*(changed or slot or (None,) * len(records[place].shapes)))
+        else:
+            given = node(slot)
+        self._at += 1
+        targets = live.next[place]
+        results: Sequence[Any] = given if type(given) is tuple else (given,)
         if len(results) != len(targets):
-            results = self._asked_for(place, results)
-        records, single, waiting = self._nodes, self._single, self._waiting
-        for at, there in enumerate(targets):
-            gradient = results[at]
-            if gradient is not None:
-                record = records[there]
-                shape = record.shapes[0]
-                if len(record.shapes) > 1:
-                    self._hand_one(there, self._live.next_inputs[place][at], gradient)
-                else:
-                    if gradient.shape != shape or spell(gradient.dtype) != record.dtype:
-                        gradient = fitted(gradient, self._live.nodes[there]._input_metadata[0])
-                    if there not in single:
-                        single[there] = gradient
-                    elif there in self._sums:
-                        single[there].add_(gradient)
-                    else:
-                        self._sum(there, gradient)
-            waiting[there] -= 1
-            if not waiting[there]:
-                heappush(self._heap, self._turns[there])
+            results = self._asked_for(node, results)
+        for there, gradient, number in zip(targets, results, live.next_inputs[place], strict=True):
+            if gradient is None:
+                continue
+            record = records[there]
+            shapes: Any = record[5]
+            if len(shapes) > 1:
+                self._hand_one(there, number, gradient)
+                continue
+            if gradient.shape != shapes[0] or SPELLED.get(gradient.dtype) != record[6]:
+                gradient = fitted(gradient, live.nodes[there]._input_metadata[0])
+            old = slots.get(there)
+            if old is None:
+                slots[there] = gradient
+            elif there in self._sums:
+                old.add_(gradient)
+            else:
+                slots[there] = total = added(old, gradient)
+                if total.layout is torch.strided:
+                    self._sums.add(there)
 
-    def _asked_for(self, place: int, results: Sequence[Any]) -> list[torch.Tensor | None]:
+    def _asked_for(self, node: Any, results: Sequence[Any]) -> list[torch.Tensor | None]:
         """Without what is for inputs that need no gradient."""
-        edges = zip(self._live.nodes[place].next_functions, results, strict=True)
+        edges = zip(node.next_functions, results, strict=True) if node.next_functions else ()
         return [result for (there, _), result in edges if there is not None]
-
-    def _sum(self, there: int, gradient: torch.Tensor) -> None:
-        total = self._single[there] = added(self._single[there], gradient)
-        if total.layout is torch.strided:
-            self._sums.add(there)
 
     def _hand_one(self, there: int, number: int, gradient: torch.Tensor) -> None:
         """A gradient for one of several outputs."""
         metadata = self._live.nodes[there]._input_metadata
         gradient = fitted(gradient, metadata[number])
-        gradients = self._several.setdefault(there, [None] * len(metadata))
+        slots: dict[int, Any] = self._slots
+        gradients = slots.setdefault(there, [None] * len(metadata))
         old = gradients[number]
         gradients[number] = gradient if old is None else added(old, gradient)
+
+
+def _nothing(live: Live, places: Sequence[int]) -> None:
+    """Where there is nothing to release."""
 
 
 def fitted(gradient: torch.Tensor, metadata: Any) -> torch.Tensor:
@@ -177,7 +247,7 @@ def added(old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
 def needs_engine(live: Live, nodes: Sequence[Node]) -> str:
     """Why a graph can only be walked back by torch's own engine; empty if it needn't be.
 
-    Hooks on nodes are not looked for: torch has no way to find them.
+    Hooks on nodes are not looked for: see `hooks.py`.
 
     Args:
         live: the graph.
@@ -196,14 +266,15 @@ def needs_engine(live: Live, nodes: Sequence[Node]) -> str:
     """
     if torch.is_anomaly_enabled():
         return "anomaly mode is on"
+    devices = {*map(_DEVICE, nodes)} - {"cpu"}
+    if devices:
+        return f"a node runs on {min(devices) or 'an unknown device'}"
+    if {*map(_KIND, nodes)} - {"accumulate", "builtin"}:
+        name = next(one.name for one in nodes if one.kind not in ("accumulate", "builtin"))
+        return f"{name} is not one of torch's own nodes"
+    if PACKED in {saved.dtype for saved in chain.from_iterable(map(_SAVED, nodes))}:
+        return "a node keeps what a hook made, such as a checkpoint's"
     for node in nodes:
-        if node.kind == "accumulate":
-            if node.hooks or hooks_of(live.nodes[node.index].variable):
-                return "a leaf has a hook"
-        elif node.kind != "builtin":
-            return f"{node.name} is not one of torch's own nodes"
-        elif any(saved.dtype == PACKED for saved in node.saved):
-            return f"{node.name} keeps what a hook made, such as a checkpoint's"
-        if node.device != "cpu":
-            return f"{node.name} runs on {node.device}"
+        if node[2] == "accumulate" and (node.hooks or hooks_of(live.nodes[node.index].variable)):
+            return "a leaf has a hook"
     return ""

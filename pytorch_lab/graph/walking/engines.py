@@ -8,13 +8,16 @@ microseconds a stop; for small graphs without hooks there is `direct.py`.
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
 
 import torch
 
+from pytorch_lab.graph.record import Node
 from pytorch_lab.graph.walking.autograd import Live
+from pytorch_lab.graph.walking.hooks import our_handles
+from pytorch_lab.graph.walking.turns import turns, waiting_for
 
 Gradients = tuple[torch.Tensor | None, ...]
 Stop = Callable[[int], bool]
@@ -22,28 +25,6 @@ Stop = Callable[[int], bool]
 
 class GivenUp(Exception):
     """Ends a backward that nobody will take to its end."""
-
-
-def waiting_for(live: Live, start: int) -> dict[int, int]:
-    """How many gradients each node behind `start` gets before it is ready.
-
-    Example:
-        >>> import torch
-        >>> from pytorch_lab.graph.walking.autograd import walk
-        >>> x = torch.ones(2, requires_grad=True)
-        >>> waiting_for(walk([x * x]), 0)
-        {0: 0, 1: 2}
-    """
-    counts = {start: 0}
-    stack = [start]
-    while stack:
-        for there in live.next[stack.pop()]:
-            if there in counts:
-                counts[there] += 1
-            else:
-                counts[there] = 1
-                stack.append(there)
-    return counts
 
 
 class Engine:
@@ -57,14 +38,19 @@ class Engine:
         ready: places of the nodes that have all their gradients, `place` among them.
     """
 
-    def __init__(self, live: Live, start: int, backward: Callable[[], None]) -> None:
+    def __init__(
+        self, live: Live, nodes: Sequence[Node], start: int, backward: Callable[[], None]
+    ) -> None:
         self.done = False
         self.place: int | None = None
         self.gradients: Gradients = ()
         self.order: list[int] = []
         self.ready: set[int] = set()
         self._live = live
-        self._waiting = waiting_for(live, start)
+        self._nodes = nodes
+        self._start = start
+        self._runs_free = False
+        self._waiting = waiting_for(live.next, start)
         self._handles: list[Any] = []
         self._stop: Stop | None = None
         self._changed: Gradients | None = None
@@ -93,6 +79,22 @@ class Engine:
             self._changed, self._stop, self._running = changed, stop, True
             self._go_on.put(None)
         self._wait()
+
+    def finish(self, changed: Gradients | None) -> None:
+        """Run the node at `place` and all others without a stop.
+
+        Torch's engine goes on by itself, so nobody watches in which order; but that is known.
+
+        Args:
+            changed: as for `go`.
+        """
+        targets = self._live.next
+        self._runs_free = True
+        self.go(changed, lambda place: False)
+        ran = set(self.order)
+        self.order += [
+            place for place in turns(targets, self._nodes, self._start) if place not in ran
+        ]
 
     def close(self) -> None:
         """End it here and wait for the end."""
@@ -130,7 +132,8 @@ class Engine:
         """The node at `place` has all its gradients: it will come by soon."""
         self.ready.add(place)
         hook = self._hook(place)
-        self._handles.append(self._live.nodes[place].register_prehook(hook))
+        with our_handles():
+            self._handles.append(self._live.nodes[place].register_prehook(hook))
 
     def _hook(self, place: int) -> Callable[[Gradients], Gradients | None]:
         def arrive(gradients: Gradients) -> Gradients | None:
@@ -153,6 +156,8 @@ class Engine:
         self.ready.discard(place)
         self.order.append(place)
         self.place, self.gradients = None, ()
+        if self._runs_free:
+            return
         for there in self._live.next[place]:
             self._waiting[there] -= 1
             if not self._waiting[there]:

@@ -12,6 +12,7 @@ change the gradients are, bit for bit, those of `loss.backward()`, and hooks run
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,8 +22,14 @@ from pytorch_lab.graph.record import Node
 from pytorch_lab.graph.walking.autograd import Live, edge_of, freeze, walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
+from pytorch_lab.graph.walking.used import Release, is_used
 
 SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
+
+_ONE_STEP = {
+    "checkpoint": "a reentrant checkpoint is one step: what it runs again inside has no stops",
+    "compiled": "compiled code is one step",
+}
 
 
 class Stepper:
@@ -38,6 +45,7 @@ class Stepper:
         nodes: its records, one for each place of `live`.
         hooks: whether there may be hooks on tensors or nodes. Who knows that there are none gets a
             quicker stepper for graphs of small tensors.
+        finished: is called at the end of backward.
 
     Raises:
         UsageError: no graph behind `root`, or a gradient of the wrong shape.
@@ -66,6 +74,7 @@ class Stepper:
         live: Live | None = None,
         nodes: tuple[Node, ...] | None = None,
         hooks: bool = True,
+        finished: Callable[[], None] | None = None,
     ) -> None:
         edge = edge_of(root)
         if edge is None:
@@ -81,25 +90,42 @@ class Stepper:
         self._shown: list[torch.Tensor | None] | None = None
         self._given: list[tuple[torch.Tensor | None, int]] = []
         self._create_graph = create_graph
+        self._finished = finished
         quick = (
             not hooks
             and not create_graph
             and self._is_small()
+            and not is_used(edge[0])
             and not needs_engine(live, self.nodes)
         )
         if quick:
             first: list[torch.Tensor | None] = [None] * len(self.nodes[start].shapes)
             first[edge[1]] = gradient
-            release = (lambda: None) if retain else _Release(root)
-            self._driver = Direct(live, self.nodes, start, tuple(first), release)
+            release = Release(root, self.nodes)
+            self._driver = Direct(live, self.nodes, start, tuple(first), retain, release)
         else:
-            self._driver = Engine(live, start, _Backward(root, gradient, retain, create_graph))
+            backward = _Backward(root, gradient, retain, create_graph)
+            self._driver = Engine(live, self.nodes, start, backward)
         self._end = weakref.finalize(self, self._driver.give_up)
         self._end.atexit = False  # a thread that runs on into the end of Python can crash it
 
     def _is_small(self) -> bool:
         some = self.nodes[:: 1 + len(self.nodes) // 100]
         return sum(math.prod(shape) for node in some for shape in node.shapes) <= SMALL * len(some)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What one should know of the steps.
+
+        Example:
+            >>> import torch
+            >>> from torch.utils.checkpoint import checkpoint
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> Stepper(checkpoint(torch.exp, x, use_reentrant=True).sum()).notes
+            ('a reentrant checkpoint is one step: what it runs again inside has no stops',)
+        """
+        kinds = {node.kind for node in self.nodes}
+        return tuple(says for kind, says in _ONE_STEP.items() if kind in kinds)
 
     @property
     def done(self) -> bool:
@@ -161,7 +187,9 @@ class Stepper:
             The node that is about to run now; None at the end.
         """
         if until is None:
-            return None if self.done else self._go(lambda place: False)
+            if not self.done:
+                self._finish()
+            return None
         nodes = self.nodes
         return self._go(lambda place: until in (place, nodes[place].name))
 
@@ -191,7 +219,21 @@ class Stepper:
         self._shown = None
         driver.go(changed, stop)
         place = driver.place
-        return None if place is None else self.nodes[place]
+        if place is None:
+            self._ended()
+            return None
+        return self.nodes[place]
+
+    def _finish(self) -> None:
+        changed = None if self._shown is None else self._changed()
+        self._shown = None
+        self._driver.finish(changed)
+        self._ended()
+
+    def _ended(self) -> None:
+        finished, self._finished = self._finished, None
+        if finished is not None:
+            finished()
 
     def _changed(self) -> Gradients | None:
         """The learner's gradients if one of them is another now."""
@@ -270,24 +312,3 @@ class _Backward:
 
     def __call__(self) -> None:
         torch.autograd.backward(self._roots.pop(), *self._arguments)
-
-
-class _Release:
-    """Free a graph whose nodes were called one by one, if somebody still holds its result.
-
-    Torch frees a graph only in a backward, so it gets one in which no gradient goes in: nothing is
-    computed and nothing accumulated.
-    """
-
-    def __init__(self, root: torch.Tensor) -> None:
-        self._root = weakref.ref(root)
-
-    def __call__(self) -> None:
-        root = self._root()
-        if root is None or root.grad_fn is None:
-            return
-        handle = root.grad_fn.register_prehook(lambda gradients: (None,) * len(gradients))
-        try:
-            root.backward(torch.ones_like(root))
-        finally:
-            handle.remove()
