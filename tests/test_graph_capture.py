@@ -1168,3 +1168,27 @@ def test_a_tensor_from_nowhere_is_not_taken_for_a_dead_one() -> None:
     check(rec)
     assert taken
     assert {rec.values[op.inputs[0]].shape for op in rec.ops if op.name == "exp"} == {(3,)}
+
+
+def test_the_addresses_of_all_storages_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, given = [], []
+    take, give = torch.UntypedStorage._weak_ref, torch.UntypedStorage._free_weak_ref
+    monkeypatch.setattr(
+        torch.UntypedStorage, "_weak_ref", lambda one: taken.append(take(one)) or taken[-1]
+    )
+    monkeypatch.setattr(
+        torch.UntypedStorage, "_free_weak_ref", lambda weak: given.append(weak) or give(weak)
+    )
+    record(lambda x: (x.exp() + 1).sum(), torch.ones(3))
+    assert len(taken) == 4
+    assert given == taken
+
+
+def test_the_lists_are_made_once_whichever_is_asked_for_first() -> None:
+    x = torch.ones(3, requires_grad=True)
+    recs = [record(lambda: (x.exp() + 1).sum(), backward=True) for _ in range(3)]
+    lists = [recs[0].ops, recs[1].values, recs[2].nodes]
+    for rec, first in zip(recs, lists, strict=True):
+        assert any(first is one for one in (rec.ops, rec.values, rec.nodes))
+        assert [node.freed for node in rec.nodes] == [None, None, True, None]
+        assert rec.ops[0].saved_bytes == 12

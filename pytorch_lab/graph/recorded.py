@@ -3,9 +3,9 @@
 import linecache
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -13,7 +13,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.record import Call, Node, Op, Value
 from pytorch_lab.graph.recording.stats import summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
-from pytorch_lab.graph.walking.backward import Summary, watch
+from pytorch_lab.graph.walking.backward import Seen, Summary, watch
 from pytorch_lab.graph.walking.hooks import Recorded
 from pytorch_lab.graph.walking.memory import timeline
 from pytorch_lab.graph.walking.nodes import sequence_of
@@ -25,12 +25,23 @@ _NO_GRAPH = (
 )
 
 
+class Parts(NamedTuple):
+    """The three long lists of a record."""
+
+    ops: tuple[Op, ...] = ()
+    values: tuple[Value, ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+
 @dataclass(repr=False, eq=False)
 class GraphRecord:
     """What one run did; made by `record(...)` and `of(...)`.
 
     Everything is numbers and strings, and refers to everything else by its place:
     `rec.values[op.inputs[0]]`, `rec.nodes[value.node]`.
+
+    Recording leaves columns of plain numbers and strings; `ops`, `values` and `nodes` are made of
+    them when one of the three is first asked for, all at once.
 
     Attributes:
         function: the name of what ran.
@@ -58,9 +69,7 @@ class GraphRecord:
     """
 
     function: str
-    ops: tuple[Op, ...] = ()
-    values: tuple[Value, ...] = ()
-    nodes: tuple[Node, ...] = ()
+    parts: Parts | Callable[[], Parts] = field(default_factory=Parts)
     calls: tuple[Call, ...] = ()
     backward_order: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -72,6 +81,7 @@ class GraphRecord:
     storage_bytes: tuple[int, ...] = ()
     _results: list[Any] = field(default_factory=list, init=False)  # weak, or kept by wish
     _root: int | None = field(default=None, init=False)  # which of them backward starts from
+    _ran: list[Seen] = field(default_factory=list, init=False)  # what `nodes` don't tell yet
     _recorded: Recorded | None = field(default=None, init=False)  # the graph as it was recorded
 
     def __repr__(self) -> str:
@@ -84,6 +94,28 @@ class GraphRecord:
         from pytorch_lab.graph.text import render
 
         return render(self)
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The torch functions that were called, in order."""
+        return self._made().ops
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """The tensors that they handled, at each version."""
+        return self._made().values
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The autograd graph; the nodes behind the results come first."""
+        return self._made().nodes
+
+    def _made(self) -> Parts:
+        made = self.parts() if callable(self.parts) else self.parts
+        while self._ran:
+            made = made._replace(nodes=self._ran.pop(0).fill(made.nodes))
+        self.parts = made
+        return made
 
     def source(self, file: str) -> list[str]:
         """The lines of a file that was met, also of a notebook's cell; empty if there is no text.
@@ -285,7 +317,7 @@ class GraphRecord:
             self.error = f"{type(error).__name__}: {error} (in backward)"
         if seen is not None:
             self.backward_order += tuple(seen.order)
-            self.nodes = seen.fill(self.nodes)
+            self._ran.append(seen)
             self.accumulated += tuple(sorted(seen.accumulated.items()))
 
 

@@ -1,11 +1,13 @@
 """From the rows of a recording to the record: plain numbers and strings, nothing of torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Call, Node, Op
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.record import Call, Node, Op, Value
+from pytorch_lab.graph.recorded import GraphRecord, Parts
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
 
@@ -36,11 +38,13 @@ def assemble(
             for i, (entered, end) in enumerate(zip(recorder.calls, recorder.ends, strict=True))
         ]
     )
+    nodes = grown.seen.fill(grown.nodes) if grown.seen else tuple(grown.nodes)
+    tensors.release()
     return GraphRecord(
         function=function,
-        ops=_ops(recorder, grown.nodes, node_of),
-        values=tensors.values(node_of),
-        nodes=tuple(grown.seen.fill(grown.nodes) if grown.seen else grown.nodes),
+        parts=partial(
+            _parts, recorder.rows.ops, tensors.late, tensors.rows, tensors.figures, nodes, node_of
+        ),
         calls=calls,
         outputs=outputs,
         roots=tuple(
@@ -71,13 +75,41 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "inside a transform of torch.func gradients have no nodes that could be shown"
 
 
+def _parts(
+    ops: Sequence[list[Any]],
+    late: Mapping[int, Sequence[int]],
+    values: Sequence[tuple[Any, ...]],
+    figures: Sequence[tuple[Any, Any]],
+    nodes: tuple[Node, ...],
+    node_of: Sequence[int | None],
+) -> Parts:
+    """The records made of the columns; see `Rows`, `Tensors` and `Grown`."""
+    return Parts(_ops(ops, late, nodes, node_of), _values(values, figures, node_of), nodes)
+
+
+def _values(
+    rows: Sequence[tuple[Any, ...]],
+    figures: Sequence[tuple[Any, Any]],
+    node_of: Sequence[int | None],
+) -> tuple[Value, ...]:
+    figures = figures or [(None, None)] * len(rows)
+    return tuple(
+        [
+            _make(Value, (i, *row[:2], *row[2], *row[3:], node, *two))
+            for i, (row, node, two) in enumerate(zip(rows, node_of, figures, strict=True))
+        ]
+    )
+
+
 def _ops(
-    recorder: Recorder, nodes: Sequence[Node], node_of: Sequence[int | None]
+    rows: Sequence[list[Any]],
+    late: Mapping[int, Sequence[int]],
+    nodes: Sequence[Node],
+    node_of: Sequence[int | None],
 ) -> tuple[Op, ...]:
     """The rows, with the nodes that each op made and the node of its result."""
-    rows = recorder.rows.ops
-    for op, late in recorder.tensors.late.items():
-        rows[op][OUTPUTS] += tuple(late)
+    for op, outputs in late.items():
+        rows[op][OUTPUTS] += tuple(outputs)
     kept: set[int] = set()
     for node in nodes:
         if node.op is not None:

@@ -40,8 +40,11 @@ class Grown:
     def read(self, roots: Iterable[Any], rows: Rows) -> None:
         """Walk from more roots, and from all that is alive, and read the nodes that are new."""
         live = self.live
-        for root in (*roots, *self._tensors.living()):
+        for root in roots:
             live.add(root)
+        for tensor in self._tensors.living():
+            if tensor.grad_fn not in live.place:
+                live.add(tensor)
         look = _Reader(rows, self._tensors, self._names)
         self.nodes += freeze(
             live,

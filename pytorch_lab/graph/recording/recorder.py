@@ -53,8 +53,9 @@ class Recorder(TorchFunctionMode):
         self.names = names
         self.sites = Sites()
         self.rows = Rows()
-        self._ops = self.rows.ops
+        self._ops, self._nodes_made = self.rows.ops, self.rows.made
         self.tensors = Tensors(names, values, _sequence(), self.rows)
+        self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
         self.grown = Grown(self.tensors, names, None if values == "none" else summarise)
         self.calls: list[Entered] = []
         self.ends: list[int] = []
@@ -127,7 +128,7 @@ class Recorder(TorchFunctionMode):
         trait = self._traits.get(func)
         if trait is None:
             trait = self._traits[func] = trait_of(func)
-        if not trait.kind:
+        if not trait[1]:
             return func(*args, **kwargs) if kwargs else func(*args)
         if types:  # a class of the reader's would run its own code for each look at a tensor
             with torch._C.DisableTorchFunction():
@@ -153,63 +154,54 @@ class Recorder(TorchFunctionMode):
         self, trait: Trait, frame: types.FrameType, args: Any, kwargs: dict[str, Any] | None
     ) -> Begun:
         """What is known of an op before it runs."""
-        kind, grad_mode, inside = trait.kind, "grad", None
+        name, kind, _ = trait
+        grad_mode, inside = "grad", None
         if not _is_grad():
             grad_mode = "inference" if _is_inference() else "no_grad"
             inside, kind = self._look_up(frame, kind)
         elif self._open or _peek() is not None or _top_hooks(True) is not None:
             inside, kind = self._look_up(frame, kind)
         inputs: list[Known] = []
-        self.tensors.read(args, inputs)
+        self._read(args, inputs)
         if kwargs:
-            self.tensors.read(kwargs.values(), inputs)
-        place = self.sites.here(frame)
-        return (
-            trait.name,
-            kind,
-            place,
-            self._call,
-            grad_mode,
-            inputs,
-            inside,
-            _sequence(),
-            _clock(),
-        )
+            self._read(kwargs.values(), inputs)
+        site = self._here(frame)
+        return name, kind, site, self._call, grad_mode, inputs, inside, _sequence(), _clock()
 
     def _done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
         """An op is done: its results, and what it wrote to."""
         op, inputs = len(self._ops), begun[5]
         written = None
-        if trait.may_write or (kwargs and "out" in kwargs):
+        if trait[2] or (kwargs and "out" in kwargs):
             written = self._written(inputs, op)
-        made = self.tensors.made
         if type(out) is torch.Tensor:
             before = begun[7]  # one node was made since, so it is the one of a new tensor
             origin = before if out.requires_grad and _sequence() == before + 1 else None
-            outputs: tuple[int, ...] = (made(out, op, inputs, origin)[3],)
+            outputs: tuple[int, ...] = (self._made(out, op, inputs, origin)[3],)
             first = out
         else:
+            made = self._made
             results = tensors_in(out) or written or ()  # x[0] = 1 returns nothing
             outputs = tuple([made(result, op, inputs)[3] for result in results])
             first = results[0] if results else None
         if begun[1] == "backward":
             outputs = (*outputs, *self._gradients(op))
         if outputs or begun[1] in _WITHOUT_RESULT:
-            self._note(
-                begun, outputs, bool(written) and any(known[0]() is first for known in inputs)
-            )
+            in_place = bool(written) and any(known[0]() is first for known in inputs)
+            self._note(begun, outputs, in_place)
 
     def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
         name, kind, site, call, grad_mode, inputs, inside, before, start = begun
-        read = tuple([known[3] for known in inputs])
         autocast = _autocast_dtype() if _is_autocast() else None
         path = "" if call is None else self.calls[call][0]
         op, after = len(self._ops), _sequence()
         if after > before:
-            self.rows.made.append((before, after, op))
-        fields = [op, name, kind, site, path, call, read, outputs, None, (), 0]
-        fields += (in_place, grad_mode, autocast, inside, _clock() - start)
-        self._ops.append(fields)
+            self._nodes_made.append((before, after, op))
+        read = tuple([known[3] for known in inputs])
+        self._ops.append(
+            [op, name, kind, site, path, call, read, outputs, None, (), 0, in_place, grad_mode,
+             autocast, inside, _clock() - start]
+        )  # fmt: skip
 
     def _backward(
         self, inputs: list[Known], func: Any, args: Any, kwargs: dict[str, Any] | None

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Shape, Value
+from pytorch_lab.graph.record import Shape
 from pytorch_lab.graph.recording.naming import Names
 from pytorch_lab.graph.recording.rows import OUTPUTS, Rows
 from pytorch_lab.graph.recording.stats import numbers_of, summarise
@@ -23,6 +23,7 @@ from pytorch_lab.graph.recording.stats import numbers_of, summarise
 Known = tuple[Any, int | None, bool, int, int]
 Look = tuple[Shape, str, str, Shape, int]  # shape, dtype, device, stride, bytes
 
+_reference = weakref.ref
 ATOM, TENSOR, HOLDER = range(3)
 _kinds: dict[type, int] = {}
 
@@ -189,21 +190,22 @@ class Tensors:
         origin: int | None = None,
     ) -> Known:
         """A tensor that was not known; a view if it shares the memory of an input."""
-        sizes, view_of = self.storage_bytes, None
+        view_of = None
         try:
             version = tensor._version
             memory = tensor.untyped_storage()
-            storage = self.addresses.get(memory._cdata)
+            address = memory._cdata
+            storage = self.addresses.get(address)
             if storage is None:
-                storage = self.addresses[memory._cdata] = len(sizes)
-                sizes.append(memory.nbytes())
+                storage = self.addresses[address] = len(self.storage_bytes)
+                self.storage_bytes.append(memory.nbytes())
                 self._weak.append(memory._weak_ref())
             else:
                 view_of = _sharing(inputs, storage)
         except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
             version = version_of(tensor)
             storage, view_of = self._odd_storage(tensor, inputs)
-        entry = (weakref.ref(tensor), version, tensor.requires_grad, len(self.rows), storage)
+        entry = (_reference(tensor), version, tensor.requires_grad, len(self.rows), storage)
         self._row(tensor, entry, kind, name, origin, view_of, op)
         return entry
 
@@ -231,8 +233,9 @@ class Tensors:
         view_of: int | None,
         op: int | None,
     ) -> None:
-        leaf = not entry[2]
-        if origin is None and not leaf:
+        _, version, asks, _, storage = entry
+        leaf = not asks
+        if origin is None and asks:
             node = tensor.grad_fn
             leaf = node is None
             origin = -1 - id(tensor) if node is None else node._sequence_nr()
@@ -245,8 +248,8 @@ class Tensors:
         except KeyError:
             look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
         self._known[id(tensor)] = entry
-        self.origins.append(None if not entry[2] else origin)
-        self.rows.append((kind, name, look, entry[2], leaf, entry[1], entry[4], view_of, op))
+        self.origins.append(origin if asks else None)
+        self.rows.append((kind, name, look, asks, leaf, version, storage, view_of, op))
         if self._values != "none":
             numbers = numbers_of(tensor) if self._values == "full" else None
             self.figures.append((summarise(tensor), numbers))
@@ -267,17 +270,6 @@ class Tensors:
             return self.addresses.get(tensor.untyped_storage()._cdata)
         except (RuntimeError, NotImplementedError):  # sparse
             return None
-
-    def values(self, node_of: list[int | None]) -> tuple[Value, ...]:
-        """The rows as records, given the node of each."""
-        figures = self.figures or [(None, None)] * len(self.rows)
-        new, kind = tuple.__new__, Value
-        return tuple(
-            [
-                new(kind, (i, *row[:2], *row[2], *row[3:], node, *two))
-                for i, (row, node, two) in enumerate(zip(self.rows, node_of, figures, strict=True))
-            ]
-        )
 
     def release(self) -> None:
         """Give back the addresses; afterwards nothing of torch is held."""
@@ -304,7 +296,10 @@ def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
 
 
 def _sharing(inputs: Sequence[Known], storage: int) -> int | None:
-    return next((known[3] for known in inputs if known[4] == storage), None)
+    for known in inputs:
+        if known[4] == storage:
+            return known[3]
+    return None
 
 
 def version_of(tensor: torch.Tensor) -> int | None:

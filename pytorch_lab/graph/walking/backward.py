@@ -33,7 +33,7 @@ class Seen:
             None where no gradient came.
         accumulated: the places of AccumulateGrad nodes that ran, each with "set" if its leaf had no
             `.grad` before and "added" if it had one.
-        empty: the places of nodes that keep nothing now.
+        empty: the places of nodes that can keep something, and keep nothing now.
     """
 
     def __init__(self) -> None:
@@ -102,7 +102,11 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
         finally:
             for place in had.keys() & set(seen.order):
                 seen.accumulated[place] = "added" if had[place] else "set"
-            seen.empty = frozenset(place for place, node in enumerate(live.nodes) if is_freed(node))
+            seen.empty = frozenset(
+                place
+                for place, node in enumerate(live.nodes)
+                if about_type(node)[2] and is_freed(node)
+            )
 
 
 def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStack) -> None:

@@ -10,7 +10,7 @@ import types
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.recorded import GraphRecord, Parts
 from pytorch_lab.graph.recording.naming import Names
 from pytorch_lab.graph.walking.autograd import freeze, walk
 
@@ -54,7 +54,7 @@ def of(tensor: torch.Tensor) -> GraphRecord:
     live = walk([tensor])
     nodes = freeze(live, names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1])
     name = names.tensors.get(id(tensor), ("", ""))[1]
-    record = GraphRecord(function=name or "tensor", nodes=nodes, roots=(0,))
+    record = GraphRecord(function=name or "tensor", parts=Parts(nodes=nodes), roots=(0,))
     record.keep([tensor], 0, strongly=False)
     return record
 
