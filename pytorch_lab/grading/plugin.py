@@ -142,7 +142,7 @@ class GradedFile(IPyNbFile):
             self.kernel = WatchedKernel(str(work), env, sandbox=sandbox)
         except (RuntimeError, LabError, TimedOut, KernelDied) as error:
             self.lose_kernel()
-            raise NoKernel from error
+            raise NoKernel(str(error)) from error
 
     def blame(self, cell: "GradedCell | None", status: str, what: str) -> None:
         """Settle the exercise of a cell that cost the kernel, and leave its cells out from now."""
@@ -203,8 +203,8 @@ class GradedCell(IPyNbCell):
                 return file.ended[self.exercise]
             file.last = self
             self.execute()
-        except NoKernel:
-            return "kernel_died", "no kernel could be started for it"
+        except NoKernel as error:
+            return "kernel_died", f"no kernel could be started for it: {error}".rstrip(": ")
         except (KernelDied, TimedOut, *UNREADABLE) as error:
             status, reason = _status(error), self.lost(error)
             file.blame(self, status, reason)

@@ -33,6 +33,15 @@ _LAST_CAPABILITY = 63  # more than any kernel has; those that do not exist are r
 
 RUN = Path("/lab/run")  # one folder per kernel, bound from the host
 OWN = Path("/lab/kernel")  # where a kernel sees its own one
+KEEP = Path("/lab/keep")  # numbered folders, for what lies below /tmp
+
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def shown() -> list[Path]:
+    """What of this machine is shown beside the system: the interpreter, its packages, and ours."""
+    return sorted({Path(sys.base_prefix), Path(sys.prefix), PACKAGE})
 
 
 @dataclass(frozen=True)
@@ -98,10 +107,17 @@ def _as_init(libc: ctypes.CDLL, run: Path, limits: Limits, kernel: Callable[[], 
 def _mount_own(libc: ctypes.CDLL, run: Path, limits: Limits) -> None:
     mount = _mounter(libc)
     mount("none", "/", None, _REC | _PRIVATE)
+    # An interpreter that lives below /tmp would vanish under the new one.
+    covered = [path for path in shown() if path.is_relative_to("/tmp")]
+    for number, path in enumerate(covered):
+        mount(str(path), str(KEEP / str(number)), None, _BIND | _REC)
     mount(str(run), str(OWN), None, _BIND)
     mount("none", str(RUN), "tmpfs", _RDONLY | _NOSUID | _NODEV | _NOEXEC, "size=4k,mode=500")
     disk = f"size={limits.disk_bytes},mode=700"
     mount("none", "/tmp", "tmpfs", _NOSUID | _NODEV, disk)
+    for number, path in enumerate(covered):
+        path.mkdir(parents=True, exist_ok=True)
+        mount(str(KEEP / str(number)), str(path), None, _BIND | _REC)
     mount("none", "/dev/shm", "tmpfs", _NOSUID | _NODEV | _NOEXEC, disk)
     mount("none", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
 

@@ -70,6 +70,19 @@ def _walls() -> list[str]:
 
 
 def _views(run: Path) -> list[str]:
+    views = [*_system(), "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
+    views += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
+    kept = [nest.KEEP / str(number) for number in range(len(nest.shown()))]
+    views += _open_to_all(nest.OWN.parent, nest.OWN, nest.KEEP, *kept)
+    return [*views, *_python(), "--bind", str(run), str(nest.RUN), "--chdir", "/"]
+
+
+def _open_to_all(*folders: Path) -> list[str]:
+    """Empty folders; bubblewrap's own would be closed to whom root becomes inside."""
+    return [part for path in folders for part in ("--perms", "0755", "--dir", str(path))]
+
+
+def _system() -> list[str]:
     views = ["--ro-bind", "/usr", "/usr"]
     for name in ("bin", "sbin", "lib", "lib32", "lib64"):
         path = Path("/", name)
@@ -79,17 +92,18 @@ def _views(run: Path) -> list[str]:
             views += ["--ro-bind", str(path), str(path)]
     for name in ("ld.so.cache", "alternatives", "fonts", "localtime"):
         views += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    views += ["--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp"]
-    views += ["--perms", "0755", "--dir", "/lab", "--perms", "0755", "--dir", str(nest.OWN)]
-    views += ["--dir", "/proc"] if os.geteuid() == 0 else ["--proc", "/proc"]
-    package = Path(__file__).parents[1]
-    shown = sorted({Path(sys.base_prefix), Path(sys.prefix), package})
-    for folder in sorted({above for path in shown for above in path.parents} - {Path("/")}):
-        if not any(folder.is_relative_to(path) for path in ("/usr", *shown)):
-            views += ["--perms", "0755", "--dir", str(folder)]  # else 0700: closed to nobody
+    return views
+
+
+def _python() -> list[str]:
+    shown = nest.shown()
+    above = {folder for path in shown for folder in path.parents} - {Path("/"), Path("/tmp")}
+    there = ("/usr", *shown)
+    made = [f for f in sorted(above) if not any(f.is_relative_to(path) for path in there)]
+    views = _open_to_all(*made)
     for path in shown:
         views += ["--ro-bind", str(path), str(path)]
     for name in HIDDEN:
-        if (package / name).exists():
-            views += ["--tmpfs", str(package / name)]
-    return [*views, "--bind", str(run), str(nest.RUN), "--chdir", "/"]
+        if (nest.PACKAGE / name).exists():
+            views += ["--tmpfs", str(nest.PACKAGE / name)]
+    return views

@@ -187,6 +187,9 @@ def _run_kernel(env: dict[str, str]) -> None:
     app = _initialize(str(nest.OWN / "kernel.json"))
     _write("ready\n")
     os.close(3)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # until here what went wrong was for the host's log
+        os.dup2(nowhere, stream)
     app.start()
 
 
@@ -212,6 +215,7 @@ def main() -> None:
     preload()
     listening.listen(64)
     print(WARM, flush=True)
+    os.dup2(2, 1)  # nobody reads on
     Server(listening).serve()
 
 

@@ -29,6 +29,7 @@ from pytorch_lab.warm.server import SOCKET, WARM
 
 PRELOAD_S = 300  # importing torch on a busy machine
 START_S = 60  # a fork, on a busy machine
+LOG = "log"  # in the shared folder; a kernel cannot see it
 _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _ENV = {
     "PATH": "/usr/bin:/bin",
@@ -41,7 +42,15 @@ _ENV = {
     "MKL_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONPATH": str(nest.PACKAGE.parent),  # this very package, wherever it was imported from
 }
+
+
+def _last_words(run: Path) -> str:
+    """What a warm process wrote last, as the end of a sentence."""
+    words = (run / LOG).read_text("utf-8", errors="replace").split("\n") if run.exists() else []
+    last = next((line.strip() for line in reversed(words) if line.strip()), "")
+    return f"said {last[-300:]!r}" if last else "stayed silent"
 
 
 class Door:
@@ -74,7 +83,7 @@ class Door:
         self._give_to_sandbox(folder / "kernel.json")
         given = asdict(limits or nest.Limits())
         request = {"kernel": name, "limits": given, "env": _ENV | dict(env or {})}
-        return WarmKernel(self.run / SOCKET, folder, request, info | {"ip": str(folder / "s")})
+        return WarmKernel(self.run, folder, request, info | {"ip": str(folder / "s")})
 
     def _give_to_sandbox(self, path: Path) -> None:
         """Whom root becomes inside must be able to write here."""
@@ -94,15 +103,29 @@ class Worker(Door):
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self._give_to_sandbox(self.run)
-            self.process = subprocess.Popen(
-                [*sandbox.command(self.run, _ENV), sys.executable, "-m", "pytorch_lab.warm.server"],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for who asked, and it ends us in order
-            )  # fmt: skip
-            _await_warm(self.process)
+            command = [*sandbox.command(self.run, _ENV), sys.executable]
+            with (self.run / LOG).open("wb") as log:
+                self.process = subprocess.Popen(
+                    [*command, "-m", "pytorch_lab.warm.server"],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                    start_new_session=True,  # Ctrl-C is for who asked, and it ends us in order
+                )  # fmt: skip
+            self._await_warm(self.process)
         except BaseException:
             self.close()
             raise
+
+    def _await_warm(self, process: subprocess.Popen[bytes]) -> None:
+        said, output = b"", process.stdout
+        while output is not None and not said.endswith(WARM.encode() + b"\n"):
+            ready = select.select([output], [], [], PRELOAD_S)[0]
+            heard = os.read(output.fileno(), 65536) if ready else b""
+            if not heard:
+                raise LabError(
+                    f"expected a warm Python within {PRELOAD_S} s, but it {_last_words(self.run)}; "
+                    "run 'pytorch-lab doctor'."
+                )
+            said += heard
 
     def is_alive(self) -> bool:
         """Whether it can still be asked for kernels."""
@@ -124,28 +147,11 @@ class Worker(Door):
         self.close()
 
 
-def _await_warm(process: subprocess.Popen[bytes]) -> None:
-    said, output = "", process.stdout
-    while output is not None and not said.endswith(f"{WARM}\n"):
-        heard = (
-            os.read(output.fileno(), 65536)
-            if select.select([output], [], [], PRELOAD_S)[0]
-            else b""
-        )
-        if not heard:
-            raise LabError(
-                f"expected a warm Python within {PRELOAD_S} s, but it "
-                f"{'said ' + repr(said[-300:]) if said else 'stayed silent'}; "
-                "run 'pytorch-lab doctor'."
-            )
-        said += heard.decode(errors="replace")
-
-
 class WarmKernel:
     """One kernel of a worker; `connection` is what a kernel client loads."""
 
     def __init__(
-        self, server: Path, folder: Path, request: dict[str, Any], connection: dict[str, Any]
+        self, run: Path, folder: Path, request: dict[str, Any], connection: dict[str, Any]
     ) -> None:
         self.folder = folder
         self.connection = connection
@@ -154,7 +160,7 @@ class WarmKernel:
         self._ready = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            self._socket.connect(str(server))
+            self._socket.connect(str(run / SOCKET))
             self._socket.sendall(json.dumps(request).encode() + b"\n")
             while not self._ready and self.code is None:
                 if not self._hear(START_S):
@@ -164,7 +170,10 @@ class WarmKernel:
             raise LabError(f"expected a warm Python, but it is gone ({error.strerror}).") from None
         if not self._ready:
             self.kill()
-            raise LabError(f"expected a kernel within {START_S} s, got none.")
+            raise LabError(
+                f"expected a kernel within {START_S} s, got none; "
+                f"the warm Python {_last_words(run)}."
+            )
 
     def _hear(self, seconds: float) -> bool:
         """Read what the server says within so many seconds; False if it says nothing."""

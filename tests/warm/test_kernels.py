@@ -1,14 +1,18 @@
 """A kernel in the sandbox: warm, alone, bounded, and gone when it is over."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from pytorch_lab import course
+from pytorch_lab import course, warm
+from pytorch_lab.errors import LabError
+from pytorch_lab.warm import nest
 from tests.processes import descendants, gone, until, with_argument
 
 pytestmark = pytest.mark.skipif(
@@ -217,3 +221,29 @@ time.sleep(600)
     asking.wait()
     asking.stdout.close()
     until(lambda: gone(family))
+
+
+def test_an_interpreter_below_tmp_is_not_covered_by_the_kernels_own(tmp_path):
+    """A clone in /tmp: the package lies where each kernel has an empty disk of its own."""
+    home = Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        shutil.copytree(Path(warm.__file__).parents[1], home / "pytorch_lab")
+        script = home / "asks.py"
+        script.write_text("""
+from pytorch_lab.warm.worker import Worker
+with Worker() as worker:
+    kernel = worker.kernel()
+    print(kernel.poll(), kernel.folder.name != "")
+    kernel.kill()
+""")
+        done = subprocess.run(
+            [sys.executable, str(script)], capture_output=True, text=True, check=False, cwd=home
+        )
+        assert done.stdout == "None True\n", done.stderr
+    finally:
+        shutil.rmtree(home)
+
+
+def test_why_no_kernel_came_is_said(worker):
+    with pytest.raises(LabError, match=r"expected a kernel within .* the warm Python said"):
+        worker.kernel(limits=nest.Limits(disk_bytes=-1))
