@@ -32,7 +32,9 @@ SVG_BAR = 60_000  # bytes
 JS_BAR = 20.0  # milliseconds for GPT-2
 JS = """
 import { load } from "./load.mjs";
-const { layoutScene, unpackScene } = await load("base", "graph_layout");
+const { layoutScene, unpackScene } = await load(
+  "base", "graph_scene", "graph_layout", "graph_layers", "graph_columns", "graph_routes",
+);
 let text = "";
 for await (const chunk of process.stdin) text += chunk;
 const [packed, open] = JSON.parse(text);

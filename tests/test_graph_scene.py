@@ -119,7 +119,9 @@ def test_drawings_of_real_models_can_be_read(rec, opened):
 
 JS = """
 import { load } from "./load.mjs";
-const { layoutScene, unpackScene } = await load("base", "graph_layout");
+const { layoutScene, unpackScene } = await load(
+  "base", "graph_scene", "graph_layout", "graph_layers", "graph_columns", "graph_routes",
+);
 let text = "";
 for await (const chunk of process.stdin) text += chunk;
 const answers = JSON.parse(text).map(([packed, open]) => {

@@ -1,10 +1,10 @@
 """What every picture of this package has in common.
 
 A widget is three files of one stem: `xray.py` says what is shown, `xray.js` draws it, `xray.css`
-dresses it where it needs dress of its own. Python computes `state` once and sends it whole; JavaScript draws it and owns the view
-(folding, selection, what is typed), so that a saved page works without a kernel. What only torch or
-Python can know is asked for by name: JavaScript's `ask(model, "run", {...})` calls `on_run(...)`
-here, and the answer is a new `state`.
+dresses it where it needs dress of its own. Python computes `state` once and sends it whole;
+JavaScript draws it and owns the view (folding, selection, what is typed), so that a saved page
+works without a kernel. What only torch or Python can know is asked for by name: JavaScript's
+`ask(model, "run", {...})` calls `on_run(...)` here, and the answer is a new `state`.
 
 The output carries a picture for viewers without a kernel (`text/html`) and a text that nbval can
 compare (`text/plain`). The front end cannot import a sibling file, so `base.js` and `base.css` are

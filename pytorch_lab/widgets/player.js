@@ -1,7 +1,8 @@
 // The player: what ran, played step by step. Python packs a record (player_state.py); here it is
-// unpacked, laid out, drawn and played. The files in front of this: graph_layout.js (where boxes
-// go), player_film.js (what ran), player_items.js (what a box stands for), player_canvas.js and
-// player_paint.js (the picture), player_panes.js (source and details), player_timeline.js.
+// unpacked, laid out, drawn and played. The files in front of this: graph_*.js (where boxes go),
+// player_film.js (what ran), player_items.js (what a box stands for), player_canvas.js and
+// player_paint.js (the picture), player_source.js and player_details.js (beside it),
+// player_timeline.js (below it), player_play.js and player_choice.js (what a reader does).
 
 const VIEWS = { ops: "Operations", autograd: "Autograd nodes" };
 
@@ -51,21 +52,19 @@ function open(state, { root, say, model }) {
   const times = mergeTimes(films, diff?.ops ?? [], diff?.nodes ?? []);
   const total = times[0].length - 1;
   const view = {
-    films, times, error: state.error, place: 0, speed: 1, colour: "module", shows: state.views[0],
-    panes: [], pathText: "", hits: [], picked: new Set(), playing: false, chosen: null,
+    films, times, total, diff, say, error: state.error, place: 0, speed: 1, colour: "module", shows: state.views[0],
+    panes: [], hits: [], playing: false, chosen: null,
+    isOpen: (film, subject) => subject.kind === "frame" && view.panes[film.key].open.has(subject.item),
   };
   view.place = state.error ? total : times[0].findIndex((_, place) => films.every((film, i) => times[i][place] >= film.forward));
-  let frame_ = 0;
-  let carry = 0;
-  let started = false;
 
   const scenes = films.map(() => ({})); // unpacked when a view is first shown
   const parted = new Set((diff?.lines ?? []).map(([file, line]) => `${file}\n${line}`));
-  let source = sourcePane(films, { onpick: pickLine, onkey: globalKey, parted });
+  const newSource = () => sourcePane(films, { onpick: (key) => view.pickLine(key), onkey: globalKey, parted });
+  view.source = newSource();
   const details = detailsPane(view);
   const keys = transport(view);
   const stage = h("div", { class: "lab-player-stage" });
-  const legend = h("div", { class: "lab-player-legend" });
 
   const sceneOf = (i) => (scenes[i][view.shows] ??= unpackScene(known[view.shows][i]));
   const indexOf = (i) => (sceneOf(i).index ??= indexItems(sceneOf(i), films[i]));
@@ -92,7 +91,7 @@ function open(state, { root, say, model }) {
     const film = films[lead];
     const at = atOf(lead);
     const back = Boolean(film.steps[at]?.back);
-    source.draw(films.map((_, i) => atOf(i)), back, films.map((each, i) => (i === lead ? opOfStep(each, atOf(i)) : -1)));
+    view.source.draw(films.map((_, i) => atOf(i)), back, films.map((each, i) => (i === lead ? opOfStep(each, atOf(i)) : -1)));
     keys.draw(view.place, sayStep(film, at), Math.max(...films.map((each, i) => each.held[atOf(i)] ?? 0)));
     drawDetails();
   }
@@ -114,7 +113,7 @@ function open(state, { root, say, model }) {
     want(film, subject, at);
     details.draw(film, subject, at);
     const lead = leader();
-    source.tell(figuresOfStep(films[lead], atOf(lead)));
+    view.source.tell(figuresOfStep(films[lead], atOf(lead)));
   }
 
   /** Ask for the details of a stretch of steps that the kernel has not told yet. */
@@ -132,159 +131,9 @@ function open(state, { root, say, model }) {
     else ask(model, "node", { film: film.key, node: subject.index });
   }
 
-  // --- moving ---------------------------------------------------------------------------------------
-
-  Object.assign(view, {
-    go(place, { pause = false, follow = true } = {}) {
-      if (pause) stop();
-      const to = Math.max(0, Math.min(total, place));
-      if (to !== view.place && view.chosen) unchoose();
-      view.place = to;
-      started = true;
-      draw({ follow });
-    },
-    step(by) {
-      view.go(view.place + by, { pause: true });
-      say(sayStep(films[leader()], atOf(leader())));
-    },
-    toggle() {
-      if (view.playing) {
-        stop();
-        return;
-      }
-      if (!started || view.place >= total) view.place = 0;
-      started = true;
-      view.playing = true;
-      keys.playing(true);
-      if (view.chosen) unchoose();
-      let before = performance.now();
-      carry = 1;
-      const rate = Math.max(1.5, Math.min(60, total / 25));
-      const tick = (now) => {
-        if (!view.playing) return;
-        carry += ((now - before) / 1000) * rate * view.speed;
-        before = now;
-        const steps = Math.floor(carry);
-        if (steps) {
-          carry -= steps;
-          view.place = Math.min(total, view.place + steps);
-          draw({ follow: true });
-          if (view.place >= total) {
-            stop();
-            return;
-          }
-        }
-        frame_ = requestAnimationFrame(tick);
-      };
-      frame_ = requestAnimationFrame(tick);
-    },
-    // --- choosing -----------------------------------------------------------------------------------
-    select(item, i = view.chosen?.pane ?? 0) {
-      stop();
-      const same = view.chosen?.pane === i && view.chosen.item === item;
-      unchoose();
-      if (item >= 0 && !same) {
-        view.chosen = { pane: i, item };
-        view.panes[i].selected = item;
-        pickOps(i, view.panes[i].index.of(item).ops);
-        say(sayBox(view.panes[i], { item, look: view.panes[i].scene.looks[item], about: view.panes[i].index.of(item) }));
-      }
-      draw();
-    },
-    selectOp(op) {
-      const i = view.chosen?.pane ?? leader();
-      showItem(i, view.panes[i].index.itemOfOp[op]);
-    },
-    selectNode(node) {
-      const i = view.chosen?.pane ?? leader();
-      showItem(i, view.panes[i].index.itemOfNode[node]);
-    },
-    path(node, i = view.chosen?.pane ?? leader()) {
-      const nodes = pathTo(films[i], node);
-      light(i, nodes.map((each) => view.panes[i].index.itemOfNode[each]));
-      const name = films[i].nodes[node].parameter || "the leaf";
-      note(nodes.length
-        ? `The path by which a gradient reaches ${name}: ${nodes.length} nodes from the result.`
-        : `No path leads from the result to ${name}: it gets no gradient.`);
-      draw();
-    },
-    fold(item, i = view.chosen?.pane ?? 0) {
-      const pane = view.panes[i];
-      const wanted = new Set(pane.open);
-      if (wanted.has(item)) wanted.delete(item);
-      else wanted.add(item);
-      pane.arrange(wanted, item);
-      say(`${pane.scene.looks[item].title} ${wanted.has(item) ? "unfolded" : "folded"}`);
-      draw();
-    },
-    isOpen: (film, subject) => subject.kind === "frame" && view.panes[film.key].open.has(subject.item),
-  });
-
-  function stop() {
-    if (!view.playing) return;
-    view.playing = false;
-    cancelAnimationFrame(frame_);
-    keys.playing(false);
-  }
-
-  function unchoose() {
-    view.chosen = null;
-    for (const pane of view.panes) pane.selected = -1;
-    source.choose(new Set());
-    light(-1, null);
-    note("");
-  }
-
-  /** Lights items of one pane, or none. */
-  function light(i, items) {
-    view.panes.forEach((pane, each) => {
-      pane.lit = items && each === i ? new Set(items.filter((item) => item >= 0)) : null;
-      pane.relight();
-      pane.draw();
-    });
-  }
-
-  function pickOps(i, ops) {
-    const keys_ = new Set();
-    for (const op of ops.length > 400 ? [] : ops) {
-      const { site } = films[i].ops[op];
-      if (site) keys_.add(`${site.file}\n${site.line}`);
-    }
-    source.choose(keys_);
-  }
-
-  function pickLine(key) {
-    stop();
-    unchoose();
-    if (key) {
-      const [file, line] = key.split("\n");
-      source.choose(new Set([key]));
-      let count = 0;
-      view.panes.forEach((pane, i) => {
-        const ops = opsOfLine(films[i], file, Number(line));
-        count += ops.length;
-        pane.lit = new Set(ops.map((op) => pane.index.itemOfOp[op]).filter((item) => item >= 0));
-        pane.relight();
-        const [first] = pane.lit;
-        if (first !== undefined) pane.reveal(first);
-      });
-      note(`Line ${line} called ${count} ${count === 1 ? "operation" : "operations"}.`);
-    }
-    draw();
-  }
-
-  /** Unfolds what hides an item, selects it and brings it in sight. */
-  function showItem(i, item) {
-    if (item < 0 || item === undefined) return;
-    const pane = view.panes[i];
-    const wanted = new Set(pane.open);
-    for (let up = pane.scene.parents[item]; up > 0; up = pane.scene.parents[up]) wanted.add(up);
-    if (wanted.size !== pane.open.size) pane.arrange(wanted, pane.set.stand[item]);
-    unchoose();
-    pane.focus = item;
-    view.select(item, i);
-    pane.reveal(item);
-  }
+  Object.assign(view, { draw, leader, atOf });
+  playable(view, keys);
+  choosable(view);
 
   // --- the head -------------------------------------------------------------------------------------
 
@@ -296,57 +145,14 @@ function open(state, { root, say, model }) {
       view.panes[0].element.querySelector("[tabindex]").focus({ preventScroll: true });
     },
   }, "×"));
-  function note(text) {
+  view.note = (text) => {
     remarks.hidden = !text;
     remark.textContent = text;
     if (text) say(text);
-  }
+  };
 
-  const { search, count } = searchBox(view, { find: searchFor, show: showItem });
-
-  function searchFor(query) {
-    unchoose();
-    view.hits = [];
-    view.hit = -1;
-    view.panes.forEach((pane, i) => {
-      const found = view.shows === "ops"
-        ? findOps(films[i], query).map((op) => pane.index.itemOfOp[op])
-        : findNodes(films[i], query).map((node) => pane.index.itemOfNode[node]);
-      for (const item of new Set(found)) if (item >= 0) view.hits.push([i, item]);
-      pane.lit = query.trim() ? new Set(found.filter((item) => item >= 0)) : null;
-      pane.relight();
-    });
-    count.textContent = query.trim() ? `${view.hits.length} found` : "";
-    say(count.textContent);
-    if (view.hits.length) view.panes[view.hits[0][0]].reveal(view.hits[0][1]);
-    draw();
-  }
-
-  const found = Object.entries(COLOURS).filter(([how]) => {
-    const { legend: entries } = paint(how, sceneOf(0), films[0], indexOf(0));
-    return how === "module" ? entries.length : entries.length > 1;
-  });
-  const ways = found[0]?.[0] === "module" ? found : [["none", "None"], ...found];
-  view.colour = ways[0][0];
-  const colours = h("select", { class: "lab-player-select", "aria-label": "Colour by", onchange: () => recolour(colours.value) },
-    ways.map(([how, label]) => h("option", { value: how }, label)));
-
-  function recolour(how) {
-    view.colour = how;
-    for (const pane of view.panes) {
-      pane.colour = how === "none" ? { of: () => null, legend: [] } : paint(how, pane.scene, pane.film, pane.index);
-      pane.recolour();
-      pane.draw();
-    }
-    const entries = view.panes[0].colour.legend;
-    const scale = entries.length === 2 && entries[0].strength < 1;
-    legend.replaceChildren(...(scale
-      ? [h("span", {}, `${COLOURS[how]} ${entries[0].label}`), h("i", { class: "lab-player-ramp" }), h("span", {}, entries[1].label)]
-      : entries.map(({ hue, label }) => h("span", {}, h("i", { class: "lab-player-swatch", style: `background:var(--lab-hue-${hue})` }), label))),
-      films.some((film) => film.ops.some(({ saved }) => saved > 0))
-        ? h("span", {}, h("i", { class: "lab-player-swatch lab-player-keeps" }), "keeps tensors for backward") : "",
-      diff ? h("span", {}, h("i", { class: "lab-player-swatch lab-player-only" }), "only in this run") : "");
-  }
+  const { search, count } = searchBox(view, { find: view.searchFor, show: view.showItem });
+  const { colours, legend, recolour } = colouring(view, { scene: sceneOf(0), index: indexOf(0) });
 
   function globalKey(event) {
     if (event.target.closest("input:not([type=range]), select, summary")) return;
@@ -386,7 +192,7 @@ function open(state, { root, say, model }) {
 
   const picker = viewPicker(state.views, (name) => {
     view.shows = name;
-    unchoose();
+    view.unchoose();
     if (known[name]) build();
     else ask(model, "scene", { view: name });
   });
@@ -411,7 +217,7 @@ function open(state, { root, say, model }) {
       h("div", { class: "lab-player-tools" }, search, count, picker, h("label", { class: "lab-player-by" }, h("span", { class: "lab-quiet" }, "Colour"), colours), menu)),
     state.error ? h("p", { class: "lab-note lab-bad" }, state.error) : "",
     h("div", { class: `lab-player-main${hasSource ? "" : " lab-player-bare"}` },
-      h("div", { class: "lab-player-left" }, hasSource && source.element, details.element),
+      h("div", { class: "lab-player-left" }, hasSource && view.source.element, details.element),
       h("div", { class: "lab-player-right" }, stage, legend, total > 0 && keys.element)));
   build();
   if (state.error) draw({ follow: true });
@@ -421,9 +227,9 @@ function open(state, { root, say, model }) {
     answer(answer) {
       if (answer.source) {
         films.forEach((film, i) => { film.source = answer.source[i]; });
-        const old = source.element;
-        source = sourcePane(films, { onpick: pickLine, onkey: globalKey, parted });
-        old.replaceWith(source.element);
+        const old = view.source.element;
+        view.source = newSource();
+        old.replaceWith(view.source.element);
         draw();
       }
       if (answer.scenes) {
@@ -437,7 +243,7 @@ function open(state, { root, say, model }) {
       if (answer.page) download(`${state.title}.html`, answer.page, "text/html");
     },
     close() {
-      stop();
+      view.stop();
       root.removeEventListener("keydown", globalKey);
       for (const pane of view.panes) pane.close();
     },

@@ -68,8 +68,11 @@ class Player(LabWidget, stem="player"):
     """
 
     shared = (
-        "base", "graph_layout", "player_film", "player_items", "player_pieces", "player_canvas",
-        "player_paint", "player_map", "player_panes", "player_timeline", "player_tools",
+        "base", "graph_scene", "graph_layout", "graph_layers", "graph_columns", "graph_routes",
+        "player_film", "player_items", "player_pieces", "player_sight", "player_hands",
+        "player_canvas", "player_paint", "player_svg", "player_map", "player_source",
+        "player_details", "player_timeline", "player_play", "player_choice", "player_colours",
+        "player_tools",
     )  # fmt: skip
 
     answer = traitlets.Dict().tag(sync=True)

@@ -41,7 +41,7 @@ function fitText(context, text, width) {
  * The state of the picture that is drawn, changed by its owner and drawn with `draw()`:
  * `at`, the step; `lit`, the items that are lit, or null; `selected`, an item or -1.
  */
-function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf, onkey }) {
+function graphCanvas({ film, scene, index, root, name, ...handlers }) {
   const canvas = h("canvas", { class: "lab-player-canvas", "aria-hidden": "true" });
   const cursor = h("div", {
     class: "lab-player-cursor", tabindex: "0", role: "button", "aria-label": name,
@@ -58,6 +58,9 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
   const context = canvas.getContext("2d");
   let waiting = 0;
   let glide = null;
+
+  Object.assign(pane, { draw }, sight(pane, { draw, glideBy }));
+  const { home, hold } = pane;
 
   function draw() {
     waiting ||= requestAnimationFrame(() => {
@@ -155,8 +158,6 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
     }));
   }
 
-  // --- where we look --------------------------------------------------------------------------------
-
   function resize() {
     const { clientWidth, clientHeight } = element;
     if (!clientWidth || !clientHeight) return;
@@ -170,221 +171,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
     paintNow();
   }
 
-  /** All in sight if letters can still be read; else the upper end, as wide as it fits. */
-  function home() {
-    const { width, height } = pane.set.layout;
-    const whole = fitScale();
-    pane.scale = whole >= 0.62 ? Math.min(whole, 1.15) : Math.max(Math.min((pane.width - 24) / width, 1), 0.62);
-    pane.x = width / 2 - pane.width / 2 / pane.scale;
-    pane.y = whole >= 0.62 ? height / 2 - pane.height / 2 / pane.scale : -14 / pane.scale;
-    if (pane.scale * width > pane.width) pane.x = startX() - pane.width / 2 / pane.scale;
-    pane.touched = false;
-    draw();
-  }
-  const fitScale = () => Math.min((pane.width - 24) / pane.set.layout.width, (pane.height - 28) / pane.set.layout.height);
-  const startX = () => {
-    const top = pane.set.boxes.filter(({ open }) => !open).reduce((a, b) => (b.y < a.y ? b : a), pane.set.boxes[0]);
-    return top ? top.x + top.width / 2 : 0;
-  };
-
-  function fit() {
-    const { width, height } = pane.set.layout;
-    pane.scale = Math.min(fitScale(), 1.15);
-    pane.x = width / 2 - pane.width / 2 / pane.scale;
-    pane.y = height / 2 - pane.height / 2 / pane.scale;
-    draw();
-  }
-
-  /** At least a strip of the picture stays in the window. */
-  function hold() {
-    const { width, height } = pane.set.layout;
-    const [w, tall] = [pane.width / pane.scale, pane.height / pane.scale];
-    const strip = 60 / pane.scale;
-    pane.x = Math.max(strip - w, Math.min(width - strip, pane.x));
-    pane.y = Math.max(strip - tall, Math.min(height - strip, pane.y));
-  }
-
-  function zoomBy(factor, px = pane.width / 2, py = pane.height / 2) {
-    const scale = Math.max(Math.min(fitScale(), 1) * 0.7, Math.min(MOST_SCALE, pane.scale * factor));
-    pane.x += px / pane.scale - px / scale;
-    pane.y += py / pane.scale - py / scale;
-    pane.scale = scale;
-    pane.touched = true;
-    hold();
-    draw();
-  }
-
-  function pan(dx, dy) {
-    pane.x += dx / pane.scale;
-    pane.y += dy / pane.scale;
-    pane.touched = true;
-    hold();
-    draw();
-  }
-
-  /** The nearest place from which a window shows no more than a strip beside the picture. */
-  function within(place, length, shown) {
-    const [low, high] = [-14 / pane.scale, length - shown + 14 / pane.scale];
-    return low > high ? (low + high) / 2 : Math.max(low, Math.min(high, place));
-  }
-
-  /** Bring the box that stands for an item in sight, moving no more than needed. */
-  function reveal(item, { centre = false } = {}) {
-    const box = item >= 0 && pane.set ? pane.set.boxes[pane.set.boxOf.get(pane.set.stand[item])] : null;
-    if (!box || !pane.width) return;
-    const [w, tall] = [pane.width / pane.scale, pane.height / pane.scale];
-    const margin = 28 / pane.scale;
-    const inside = box.x - margin >= pane.x && box.x + box.width + margin <= pane.x + w &&
-      box.y - margin >= pane.y && box.y + box.height + margin <= pane.y + tall;
-    if (inside && !centre) return;
-    const from = [pane.x, pane.y];
-    const fits = box.x - margin >= pane.x && box.x + box.width + margin <= pane.x + w;
-    const { width, height } = pane.set.layout;
-    const to = [
-      within(fits ? pane.x : box.x + box.width / 2 - w / 2, width, w),
-      within(box.y + box.height / 2 - tall / 2, height, tall),
-    ];
-    glideBy((share) => {
-      pane.x = from[0] + (to[0] - from[0]) * share;
-      pane.y = from[1] + (to[1] - from[1]) * share;
-    });
-  }
-
-  // --- pointer --------------------------------------------------------------------------------------
-
-  function boxAt(px, py) {
-    const [x, y] = [pane.x + px / pane.scale, pane.y + py / pane.scale];
-    for (let i = pane.set.boxes.length - 1; i >= 0; i -= 1) {
-      const box = pane.set.boxes[i];
-      const tall = box.open ? FRAME_HEAD : box.height; // of an open frame its head alone
-      if (x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + tall) return box;
-    }
-    return null;
-  }
-
-  const spot = (event) => {
-    const { left, top } = canvas.getBoundingClientRect();
-    return [event.clientX - left, event.clientY - top];
-  };
-  let grip = null;
-  canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    grip = { x: event.clientX, y: event.clientY, moved: false };
-    canvas.setPointerCapture(event.pointerId);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    if (grip) {
-      const [dx, dy] = [event.clientX - grip.x, event.clientY - grip.y];
-      if (grip.moved || Math.hypot(dx, dy) > 4) {
-        pan(-dx, -dy);
-        Object.assign(grip, { x: event.clientX, y: event.clientY, moved: true });
-        canvas.classList.add("lab-player-held");
-      }
-      return;
-    }
-    hoverAt(...spot(event));
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    const click = grip && !grip.moved;
-    grip = null;
-    canvas.classList.remove("lab-player-held");
-    if (click) clickAt(...spot(event));
-  });
-  canvas.addEventListener("pointercancel", () => { grip = null; });
-  canvas.addEventListener("pointerleave", () => hoverAt(-1, -1));
-  canvas.addEventListener("dblclick", (event) => {
-    const box = boxAt(...spot(event));
-    if (box && isFrame(box) && !onSign(box, ...spot(event))) onfold(box.item);
-  });
-  // a wheel over the picture scrolls the notebook; with Ctrl (or a pinch) it zooms, and once the
-  // reader has clicked into the picture it pans
-  element.addEventListener("wheel", (event) => {
-    if (event.ctrlKey || event.metaKey) {
-      zoomBy(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0022)), ...spot(event));
-    } else if (element.contains(document.activeElement)) pan(event.deltaX, event.deltaY);
-    else return;
-    event.preventDefault();
-  }, { passive: false });
-
-  function hoverAt(px, py) {
-    const box = px < 0 ? null : boxAt(px, py);
-    const hover = box ? box.item : -1;
-    canvas.style.cursor = box ? "pointer" : "";
-    if (hover === pane.hover) return;
-    pane.hover = hover;
-    tip.hidden = !box || pane.scale > 0.55;
-    if (!tip.hidden) {
-      tip.textContent = [box.look.title, box.look.sub, box.look.shape].filter(Boolean).join("  ");
-      tip.style.transform = `translate(${Math.min(px + 12, pane.width - 160)}px, ${Math.max(py - 30, 4)}px)`;
-    }
-    draw();
-  }
-
-  const isFrame = (box) => scene.ends[box.item] > box.item + 1;
-  const onSign = (box, px) => isFrame(box) && px < (box.x - pane.x + SIGN_WIDTH) * pane.scale;
-
-  function clickAt(px, py) {
-    const box = boxAt(px, py);
-    cursor.focus({ preventScroll: true });
-    const leaf = box ? chipAt(box, pane.x + px / pane.scale, pane.y + py / pane.scale) : -1;
-    if (leaf >= 0) onleaf(leaf);
-    else if (box && onSign(box, px, py)) {
-      pane.focus = box.item;
-      onfold(box.item);
-    } else {
-      pane.focus = box ? box.item : -1;
-      onselect(box ? box.item : -1);
-    }
-    draw();
-  }
-
-  // --- keyboard and screen reader -------------------------------------------------------------------
-
-  function placeCursor() {
-    const box = pane.set.boxes[pane.set.boxOf.get(pane.focus)];
-    cursor.classList.toggle("lab-player-on", Boolean(box));
-    if (!box) {
-      cursor.removeAttribute("style");
-      if (cursor.getAttribute("aria-label") !== name) cursor.setAttribute("aria-label", name);
-      cursor.removeAttribute("aria-expanded");
-      return;
-    }
-    const [left, top] = [(box.x - pane.x) * pane.scale, (box.y - pane.y) * pane.scale];
-    cursor.style.transform = `translate(${left.toFixed(1)}px, ${top.toFixed(1)}px)`;
-    cursor.style.width = `${(box.width * pane.scale).toFixed(1)}px`;
-    cursor.style.height = `${(box.height * pane.scale).toFixed(1)}px`;
-    const label = sayBox(pane, box);
-    if (cursor.getAttribute("aria-label") !== label) cursor.setAttribute("aria-label", label);
-    if (isFrame(box)) cursor.setAttribute("aria-expanded", String(box.open));
-    else cursor.removeAttribute("aria-expanded");
-  }
-
-  cursor.addEventListener("keydown", (event) => {
-    const { boxes, boxOf } = pane.set;
-    const at = boxOf.get(pane.focus);
-    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (by) {
-      const to = at === undefined ? (by > 0 ? 0 : boxes.length - 1) : Math.max(0, Math.min(boxes.length - 1, at + by));
-      pane.focus = boxes[to].item;
-      reveal(pane.focus);
-      onselect(pane.focus);
-    } else if (event.key === "Enter" && at !== undefined) {
-      if (isFrame(boxes[at])) onfold(pane.focus);
-      else onselect(pane.focus);
-    } else if (event.key === "Escape") {
-      pane.focus = -1;
-      onselect(-1);
-    } else if (event.key === "+" || event.key === "-") zoomBy(event.key === "+" ? 1.25 : 0.8);
-    else if (event.key === "0") fit();
-    else {
-      onkey(event);
-      return;
-    }
-    event.preventDefault();
-    placeCursor(); // at once: a screen reader speaks before the next frame
-    draw();
-  });
-
+  const { placeCursor } = hands(pane, { canvas, cursor, tip, name }, handlers);
   const corner = overview(pane, (x, y) => {
     pane.x = x - pane.width / 2 / pane.scale;
     pane.y = y - pane.height / 2 / pane.scale;
@@ -403,7 +190,7 @@ function graphCanvas({ film, scene, index, root, name, onselect, onfold, onleaf,
     themed.observe(each, { attributes: true, attributeFilter: ["class", "theme", "data-jp-theme-light", "data-vscode-theme-kind"] });
   }
   return Object.assign(pane, {
-    draw, paintNow, arrange, home, fit, zoomBy, pan, reveal, recolour, relight,
+    paintNow, arrange, recolour, relight,
     close() {
       sized.disconnect();
       themed.disconnect();

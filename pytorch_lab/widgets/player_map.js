@@ -51,6 +51,23 @@ function overview(pane, moved) {
   return { map, paint };
 }
 
+/** The boxes of the map. */
+function paintBlocks(context, boxes, unit, inks) {
+  context.fillStyle = inks.paper;
+  context.globalAlpha = 0.9;
+  context.fillRect(0, 0, context.canvas.width, context.canvas.height);
+  context.globalAlpha = 1;
+  for (const box of boxes) {
+    if (box.open) {
+      context.strokeStyle = inks.line;
+      context.strokeRect(box.x * unit, box.y * unit, box.width * unit, box.height * unit);
+    } else {
+      context.fillStyle = box.paint ? inks.hue[box.paint.hue] : inks.edge;
+      context.fillRect(box.x * unit, box.y * unit, Math.max(box.width * unit, 1), Math.max(box.height * unit, 1));
+    }
+  }
+}
+
 /** What a screen reader says of a box. */
 function sayBox({ at, film, selected }, box) {
   const { look, about } = box;

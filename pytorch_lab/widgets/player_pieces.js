@@ -72,9 +72,52 @@ function between(things, shelves, y0, y1) {
   return [...found].sort((a, b) => a - b).map((i) => things[i]);
 }
 
-/** A piece of a route with the bend of `curve` in graph_layout.js, on a canvas. */
+/** A piece of a route with the bend of `curve` in graph_routes.js, on a canvas. */
 function trace(context, { x0, y0, x1, y1 }) {
   context.moveTo(x0, y0);
   if (x0 === x1 || y0 === y1) context.lineTo(x1, y1);
   else context.bezierCurveTo(x0, (y0 + y1) / 2, x1, (y0 + y1) / 2, x1, y1);
+}
+
+/** The edges in sight, each kind in one stroke. */
+function paintEdges(context, pane, pieces) {
+  const { at, inks, scale, film, litPieces } = pane;
+  const backward = at >= film.forward;
+  const kinds = { later: [], done: [], flowed: [], lit: [], dim: [] };
+  const least = LEAST_EDGE / scale;
+  for (const piece of pieces) {
+    if (piece.height < least && piece.width < least) continue;
+    const kind = litPieces?.has(piece) ? "lit" : litPieces ? "dim" : piece.born > at ? "later"
+      : backward && piece.flows <= at ? "flowed" : "done";
+    kinds[kind].push(piece);
+  }
+  const thin = Math.min(1 / scale, 3 / Math.max(scale, 0.2));
+  const strokes = [
+    ["dim", inks.line, 1], ["later", inks.edge, 1], ["done", inks.edge, 1.2], ["flowed", inks.hue.orange, 1.8], ["lit", inks.focus, 2.4],
+  ];
+  for (const [kind, ink, wide] of strokes) {
+    const some = kinds[kind];
+    if (!some.length) continue;
+    context.strokeStyle = context.fillStyle = ink;
+    context.globalAlpha = kind === "later" ? LATER * 0.7 : 1;
+    context.lineWidth = scale < 1 ? wide * thin : wide;
+    context.beginPath();
+    for (const piece of some) trace(context, piece);
+    context.stroke();
+    if (scale < READABLE) continue;
+    context.beginPath();
+    for (const piece of some) head(context, piece, kind === "flowed");
+    context.fill();
+  }
+  context.globalAlpha = 1;
+}
+
+/** The head of an arrow: at the target, or at the source where a gradient flows back. */
+function head(context, piece, back) {
+  if (back ? !piece.first : !piece.last) return;
+  const [x, y, tall] = back ? [piece.x0, piece.y0, 6] : [piece.x1, piece.y1, -6];
+  context.moveTo(x, y);
+  context.lineTo(x - 3.5, y + tall);
+  context.lineTo(x + 3.5, y + tall);
+  context.closePath();
 }

@@ -4,12 +4,12 @@
 function searchBox(view, { find, show }) {
   const search = h("input", {
     type: "search", class: "lab-player-search", placeholder: "Search", "aria-label": "Search operations, modules, parameters",
-    spellcheck: "false", autocomplete: "off", oninput: () => find(search.value),
+    spellcheck: "false", autocomplete: "off", oninput: () => { count.textContent = find(search.value); },
   });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       search.value = "";
-      find("");
+      count.textContent = find("");
     } else if (event.key === "Enter" && view.hits.length) {
       view.hit = (view.hit + (event.shiftKey ? -1 : 1) + view.hits.length) % view.hits.length;
       const [i, item] = view.hits[view.hit];

@@ -1,6 +1,7 @@
 """The player in a page: played, stepped, searched, folded, and operated by keyboard."""
 
 import json
+import linecache
 import re
 
 import pytest
@@ -457,3 +458,35 @@ def test_reduced_motion_moves_at_once(stage, trained):
     cursor(view).focus()
     view.page.keyboard.press("ArrowDown")
     expect(cursor(view)).to_have_class("lab-player-cursor lab-player-on")
+
+
+def test_the_line_that_runs_stays_in_sight_of_a_long_source(stage):
+    """Down to the line and sideways to its expression, wherever on the page the player stands."""
+    lines = [f"    x = x + {n}" for n in range(60)]
+    lines[55] = f"    x = x if len(x) == 0 else torch.add(x{'.reshape(-1)' * 4}, 1).exp()"
+    space = {"torch": torch}
+    text = "\n".join(["def long(x):", *lines, "    return x", ""])
+    linecache.cache["long.py"] = (len(text), None, text.splitlines(keepends=True), "long.py")
+    exec(compile(text, "long.py", "exec"), space)
+    record = graph.record(space["long"], torch.ones(2))
+    exp = next(place for place, op in enumerate(record.ops) if op.name == "exp")
+    view = stage(Player(record))
+    view.page.evaluate("document.querySelector('main').style.marginTop = '400px'")
+    view.page.get_by_role("slider").fill(str(exp + 1))
+    source = view.page.get_by_role("listbox", name="Source").bounding_box()
+    mark = lit_line(view).locator("mark")
+    expect(mark).to_contain_text(".exp()")
+    row = view.page.locator(".lab-player-values").bounding_box()
+    assert source["y"] < row["y"] < row["y"] + row["height"] < source["y"] + source["height"]
+    assert source["x"] <= mark.bounding_box()["x"] < source["x"] + 60  # too long: its begin
+    view.page.get_by_role("slider").fill("1")
+    row = lit_line(view).bounding_box()
+    assert source["y"] < row["y"] < source["y"] + source["height"]
+
+
+def test_what_is_lit_can_be_put_out_with_the_mouse(stage, trained):
+    view = stage(Player(trained))
+    view.page.get_by_text("h = self.fc1(x).relu()").click()
+    key(view, "Light everything again").click()
+    expect(view.page.locator(".lab-player-note")).to_be_hidden()
+    expect(cursor(view)).to_be_focused()

@@ -4,7 +4,9 @@ import test from "node:test";
 import { load } from "./load.mjs";
 
 // That both sides give the same coordinates is tested in tests/test_graph_scene.py, on real graphs.
-const { curve, layoutScene, standIns, unpackScene } = await load("base", "graph_layout");
+const { curve, layoutScene, standIns, unpackScene } = await load(
+  "base", "graph_scene", "graph_layout", "graph_layers", "graph_columns", "graph_routes",
+);
 
 const op = (title) => ["op", title, "", "(2,)", [], 60, 40, []];
 const call = ["call", "Block", "h.0", "(2,)", [], 80, 54, []];

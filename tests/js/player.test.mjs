@@ -4,8 +4,10 @@ import test from "node:test";
 import { load } from "./load.mjs";
 
 const player = await load(
-  "base", "graph_layout", "player_film", "player_items", "player_pieces", "player_canvas",
-  "player_paint", "player_map", "player_panes", "player_timeline", "player_tools", "player",
+  "base", "graph_scene", "graph_layout", "graph_layers", "graph_columns", "graph_routes",
+  "player_film", "player_items", "player_pieces", "player_sight", "player_hands", "player_canvas",
+  "player_paint", "player_svg", "player_map", "player_source", "player_details", "player_timeline",
+  "player_play", "player_choice", "player_colours", "player_tools", "player",
 );
 const {
   amount, countUpTo, findNodes, findOps, heldBy, indexItems, leaves, linesThatRan, mergeTimes,

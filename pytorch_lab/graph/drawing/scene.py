@@ -90,7 +90,7 @@ class Scene:
           lies behind the source.
         - `open`: the items that are unfolded at first.
 
-        `unpackScene` of `graph_layout.js` undoes this.
+        `unpackScene` of `graph_scene.js` undoes this.
 
         Example:
             >>> look = Look("op", "relu", "", "(2,)", (), 60, 40, ())
