@@ -94,7 +94,7 @@ class Live:
 
     def _follow(self, start: int) -> None:
         """A stack and no recursion: Python's own stack ends at about a thousand calls."""
-        place, nodes, meet = self.place, self.nodes, self._meet
+        place, nodes, nexts, next_inputs = self.place, self.nodes, self.next, self.next_inputs
         same: dict[tuple[int, ...], tuple[int, ...]] = {}
         stack = [start]
         while stack:
@@ -106,15 +106,17 @@ class Live:
                     continue
                 there = place.get(node)
                 if there is None:
-                    there = len(nodes)
-                    meet(node)
+                    there = place[node] = len(nodes)  # as `_meet` does it
+                    nodes.append(node)
+                    nexts.append(())
+                    next_inputs.append(())
                     stack.append(there)
                 targets.append(there)
                 inputs.append(number)
             if targets:
-                self.next[here] = tuple(targets)
+                nexts[here] = tuple(targets)
                 numbers = tuple(inputs)
-                self.next_inputs[here] = same.setdefault(numbers, numbers)
+                next_inputs[here] = same.setdefault(numbers, numbers)
 
 
 def edge_of(root: Any) -> tuple[Any, int] | None:

@@ -17,7 +17,7 @@ import torch
 from pytorch_lab.graph.record import Node, Stats
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.hooks import our_handles
-from pytorch_lab.graph.walking.nodes import about_type, is_freed
+from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, is_freed
 
 Summary = Callable[[torch.Tensor], Stats | None]
 Gradients = tuple[torch.Tensor | None, ...]
@@ -86,10 +86,11 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
         [None, True, None]
     """
     seen = Seen()
+    about = [KNOWN_TYPES.get(type(node)) or about_type(node) for node in live.nodes]
     had = {
-        place: node.variable.grad is not None
-        for place, node in enumerate(live.nodes)
-        if about_type(node)[1] == "accumulate"
+        place: live.nodes[place].variable.grad is not None
+        for place, (_, kind, _) in enumerate(about)
+        if kind == "accumulate"
     }
     with ExitStack() as hooks:
         with our_handles():
@@ -104,8 +105,8 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
                 seen.accumulated[place] = "added" if had[place] else "set"
             seen.empty = frozenset(
                 place
-                for place, node in enumerate(live.nodes)
-                if about_type(node)[2] and is_freed(node)
+                for place, (_, _, saved) in enumerate(about)
+                if saved and is_freed(live.nodes[place])
             )
 
 
