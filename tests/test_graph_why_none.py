@@ -186,6 +186,61 @@ def test_a_record_that_shows_several_such_tensors_needs_the_model() -> None:
         why_none(model[0].weight, rec)
 
 
+class Two(nn.Module):
+    """Two layers of one shape, of which the second is never called."""
+
+    def __init__(self, width: int = 3) -> None:
+        super().__init__()
+        self.x, self.y = nn.Linear(3, 3), nn.Linear(width, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.x(x).sum()
+
+
+@pytest.mark.parametrize("width", [3, 5])
+@pytest.mark.parametrize("backward", [True, False])
+def test_a_layer_that_was_never_called_is_not_taken_for_its_like(
+    width: int, backward: bool
+) -> None:
+    model = Two(width)
+    rec = record(model, X, backward=backward)
+    assert why_none(model.y.weight, rec, model=model).cause == "unused"
+    assert why_none(model.y.weight, lambda: model(X), model=model).cause == "unused"
+
+
+class Namesakes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.sub = nn.Linear(3, 3), nn.Sequential()
+        self.sub.add_module("fc", nn.Linear(3, 3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.sub(x).sum() + self.fc(x).detach().sum()
+
+
+def test_a_name_is_matched_whole() -> None:
+    model = Namesakes()
+    for rec in (record(model, X), record(lambda: model(X))):
+        assert why_none(model.fc.weight, rec, model=model).cause == "detached"
+        assert why_none(model.sub.fc.weight, rec, model=model).cause == "backward_not_called"
+
+
+def test_the_model_may_be_a_part_of_what_was_recorded() -> None:
+    model = Namesakes()
+    rec = record(model, X)
+    assert why_none(model.sub.fc.weight, rec, model=model.sub).cause == "backward_not_called"
+    twins = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    with pytest.raises(UsageError, match="pass the model that was recorded"):
+        why_none(twins[0].weight, record(twins, X), model=twins[0])
+
+
+def test_what_is_known_by_its_shape_only_is_said_to_be() -> None:
+    w = torch.ones(5, requires_grad=True)
+    rec = record(lambda: (w * 2).sum())
+    assert "by its shape only" in why_none(w, rec).evidence[-1]
+    assert why_none(torch.ones(7, requires_grad=True), rec).cause == "unused"
+
+
 def test_each_cut_on_the_way_is_listed() -> None:
     w = torch.ones(3, requires_grad=True)
 

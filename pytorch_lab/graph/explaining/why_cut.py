@@ -81,7 +81,7 @@ def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
         return explain_cut(record, left, name, flow)
     if flow.readers:
         return _dropped(flow.readers[-1], name, record)
-    return _unused(record, place, name)
+    return _unread(record, place, name)
 
 
 def _in_a_checkpoint(record: GraphRecord, flow: Flow, name: str) -> Explanation | None:
@@ -147,10 +147,10 @@ def _dropped(op: Op, name: str, record: GraphRecord) -> Explanation:
     )
 
 
-def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
-    """Never read; perhaps another tensor of its shape is."""
+def _unread(record: GraphRecord, place: int, name: str) -> Explanation:
+    """Never read. If nobody knows its name, perhaps because another tensor took its place."""
     value = record.values[place]
-    for other in record.values:
+    for other in record.values if not value.name else ():
         twin = other.shape == value.shape and other.is_leaf and other.requires_grad
         if (
             twin
@@ -163,6 +163,16 @@ def _unused(record: GraphRecord, place: int, name: str) -> Explanation:
                 name,
                 [f"no op reads {name}", f"{known} has the same shape, {value.shape}, and is used"],
             )
+    return unused(record, name)
+
+
+def unused(record: GraphRecord, name: str) -> Explanation:
+    """The explanation when no op reads a parameter.
+
+    Args:
+        record: the recording.
+        name: of the parameter.
+    """
     return Explanation(
         "unused",
         f"{capital(name)} is not used: none of the {len(record.ops)} ops that ran reads it.",

@@ -8,12 +8,12 @@ The graph behind a loss shows what is in it. What was cut off left no trace ther
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.explaining.answers import (
     backward_not_called,
     cleared,
@@ -23,9 +23,10 @@ from pytorch_lab.graph.explaining.answers import (
 from pytorch_lab.graph.explaining.arguments import expect_loss, expect_optional, expect_tensor
 from pytorch_lab.graph.explaining.cuts import backward_ops
 from pytorch_lab.graph.explaining.explanation import Explanation
+from pytorch_lab.graph.explaining.finding import find
 from pytorch_lab.graph.explaining.living import held_by, leaves_of, shares_memory
 from pytorch_lab.graph.explaining.observing import observe
-from pytorch_lab.graph.explaining.why_cut import why_cut
+from pytorch_lab.graph.explaining.why_cut import unused, why_cut
 from pytorch_lab.graph.explaining.why_error import why_error
 from pytorch_lab.graph.explaining.why_tensor import (
     alias,
@@ -86,7 +87,8 @@ def why_none(
         model: for the parameter's name, and to find that the model holds another tensor.
 
     Raises:
-        UsageError: if an argument is none of these, or a record does not show the parameter.
+        UsageError: if an argument is none of these, or a record does not tell which of its values
+            the parameter is.
     """
     expect_tensor("why_none", parameter, "whose .grad is None")
     expect_loss("why_none", loss, records=True)
@@ -99,13 +101,25 @@ def why_none(
     if not parameter.requires_grad and not isinstance(loss, torch.Tensor):
         return other_owner(parameter, name, optimizer, model) or not_asking(parameter, name)
     if isinstance(loss, GraphRecord):
-        return why_cut(loss, _find(loss, parameter, model), name)
+        return _in_a_record(loss, parameter, name, model)
     if isinstance(loss, torch.Tensor):
         live = walk([loss])
         case = Case(parameter, name, loss, live, leaves_of(live), optimizer, model)
         return next(filter(None, (finder(case) for finder in FINDERS)))
     before = other_owner(parameter, name, optimizer, model)
     return before or _in_a_run(loss, parameter, name)
+
+
+def _in_a_record(
+    record: GraphRecord, parameter: torch.Tensor, name: str, model: nn.Module | None
+) -> Explanation:
+    """Look the parameter up in a recording, which knows names and shapes only."""
+    found = find(record, parameter, model)
+    if found is None:
+        return unused(record, name)
+    told = why_cut(record, found.place, name)
+    guess = "known in the record by its shape only; model= would tell for sure"
+    return told if found.sure else replace(told, evidence=(*told.evidence, guess))
 
 
 def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
@@ -122,24 +136,6 @@ def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Expl
         return why_cut(record, seen.places[0], name)
     finally:
         seen.forget()
-
-
-def _find(record: GraphRecord, parameter: torch.Tensor, model: nn.Module | None) -> int:
-    """Which value of a record the parameter is: by its name in the model, else by its shape."""
-    shape = tuple(parameter.shape)
-    fitting = [
-        value
-        for value in record.values
-        if value.is_leaf and value.requires_grad and value.op is None and value.shape == shape
-    ]
-    name = name_of(parameter, model).strip("`")
-    named = [value for value in fitting if f".{value.name}".endswith(f".{name}")]
-    if len(named or fitting) == 1 or named:
-        return (named or fitting)[0].index
-    raise UsageError(
-        f"why_none expected to find a leaf of shape {shape} in the record, found {len(fitting)}; "
-        "pass model= so that it is known by its name, or a function instead of the record"
-    )
 
 
 def _not_asking(case: Case) -> Explanation | None:
