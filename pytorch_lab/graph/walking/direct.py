@@ -18,7 +18,7 @@ from torch.autograd.graph import GradientEdge
 from pytorch_lab.graph.record import Node
 from pytorch_lab.graph.walking.autograd import PACKED, Live
 from pytorch_lab.graph.walking.engines import Gradients, Stop
-from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of
+from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of, spell
 from pytorch_lab.graph.walking.turns import turns, waiting_for
 
 Slot = torch.Tensor | list[torch.Tensor | None]  # for nodes with one output, and with several
@@ -192,7 +192,7 @@ class Direct:
                 self._hand_one(there, number, gradient)
                 continue
             if gradient.shape != shapes[0] or SPELLED.get(gradient.dtype) != record[6]:
-                gradient = fitted(gradient, live.nodes[there]._input_metadata[0])
+                gradient = _like(gradient, record, live.nodes[there])
             old = slots.get(there)
             if old is None:
                 slots[there] = gradient
@@ -220,6 +220,16 @@ class Direct:
 
 def _nothing(live: Live, places: Sequence[int]) -> None:
     """Where there is nothing to release."""
+
+
+def _like(gradient: torch.Tensor, record: Node, node: Any) -> torch.Tensor:
+    """`fitted`, for a node with one output; asking it for its metadata takes longer than a sum."""
+    gradient = gradient.sum_to_size(record.shapes[0])
+    return (
+        gradient
+        if spell(gradient.dtype) == record.dtype
+        else fitted(gradient, node._input_metadata[0])
+    )
 
 
 def fitted(gradient: torch.Tensor, metadata: Any) -> torch.Tensor:
