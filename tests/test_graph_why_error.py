@@ -1,6 +1,7 @@
 """Torch's real errors, explained: from the exception alone, from a function, and from a record."""
 
 import gc
+import inspect
 import re
 import warnings
 import weakref
@@ -288,6 +289,21 @@ def test_a_harmless_write_is_no_conflict() -> None:
     assert not list(conflicts(record(step, leaf())))
 
 
+def test_a_write_that_is_not_behind_the_loss_is_not_blamed() -> None:
+    w = leaf()
+
+    def step() -> None:
+        a = w.exp()
+        u = w.tanh()
+        u.add_(1)
+        a.add_(5)
+        a.sum().backward()
+
+    answer = why_error(step)
+    assert answer.where == f"test_graph_why_error.py:{step.__code__.co_firstlineno + 4}"
+    assert answer.evidence[0].startswith("ExpBackward0 saved")
+
+
 # ---- a state from an earlier step ----------------------------------------------------------------
 
 
@@ -325,6 +341,94 @@ def test_the_line_that_reads_the_old_state_is_named_by_a_recording() -> None:
     answer = why_error(carried(cut=False, retain=False, steps=1))
     assert answer.cause == "hidden_state"
     assert any("self.inner(state)" in fact for fact in answer.evidence)
+
+
+def state_fed_back(optimised: bool, retain: bool = False) -> Callable[[], None]:
+    cell = nn.RNNCell(3, 3)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+
+    def train() -> None:
+        state = torch.zeros(1, 3)
+        for _ in range(3):
+            state = cell(torch.ones(1, 3), state)  # STATE
+            optimizer.zero_grad()
+            state.sum().backward(retain_graph=retain)
+            if optimised:
+                optimizer.step()
+
+    return train
+
+
+def state_of_tensors() -> None:
+    w, state = leaf(), torch.zeros(3)
+    for _ in range(2):
+        state = torch.tanh(state * w + 1)  # STATE
+        state.sum().backward()
+
+
+def total_of_losses() -> None:
+    w, total = leaf(), torch.zeros(())
+    for _ in range(2):
+        loss = w.exp().sum()
+        total = total + loss  # STATE
+        total.backward()
+
+
+def total_in_place() -> None:
+    w, total = leaf(), 0
+    for _ in range(2):
+        loss = w.exp().sum()
+        total += loss  # STATE
+        total.backward()
+
+
+@pytest.mark.parametrize(
+    ("program", "cure"),
+    [
+        (state_fed_back(optimised=False), "hidden.detach()"),
+        (state_fed_back(optimised=True), "hidden.detach()"),
+        (state_fed_back(optimised=True, retain=True), "hidden.detach()"),
+        (state_of_tensors, "hidden.detach()"),
+        (total_of_losses, "loss.item()"),
+        (total_in_place, "loss.item()"),
+    ],
+)
+def test_a_loop_that_feeds_its_result_back_is_not_two_losses(
+    program: Callable[[], None], cure: str
+) -> None:
+    answer = why_error(program)
+    assert answer.cause == "hidden_state", answer
+    assert cure in answer.fix
+    assert "retain_graph=True in the first" not in answer.fix
+    lines, first = inspect.getsourcelines(program)
+    line = first + next(i for i, text in enumerate(lines) if "# STATE" in text)
+    assert answer.where == f"test_graph_why_error.py:{line}"
+
+
+def test_two_passes_of_one_critic_over_one_picture_are_no_loop() -> None:
+    maker, critic = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.Sigmoid())
+
+    def step() -> None:
+        fake = maker(torch.ones(1, 3)).square()
+        for _ in range(2):
+            critic(fake).sum().backward()
+
+    assert why_error(step).cause == "shared_graph"
+
+
+def test_the_same_loss_again_after_another_is_the_same_loss() -> None:
+    w = leaf()
+
+    def step() -> None:
+        loss = (w * w).sum()
+        loss.backward()
+        (w * w * w).sum().backward()
+        loss.backward()
+
+    answer = why_error(step)
+    assert answer.cause == "twice"
+    line = step.__code__.co_firstlineno
+    assert f"backward() ran (test_graph_why_error.py:{line + 2})" in answer.evidence
 
 
 def test_the_same_loss_twice_is_not_blamed_on_a_state() -> None:

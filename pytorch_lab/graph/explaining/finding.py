@@ -1,5 +1,6 @@
 """Which value of a record is this parameter? A record keeps no tensors, only names and shapes."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -73,7 +74,7 @@ def _leaves(record: GraphRecord) -> list[Value]:
     return [value for value in record.values if value.is_leaf and value.op is None]
 
 
-def _places_of(record: GraphRecord, own: dict[str, torch.Tensor], kind: str) -> list[str]:
+def _places_of(record: GraphRecord, own: Mapping[str, torch.Tensor], kind: str) -> list[str]:
     """The paths at which the record knows a model: where most of its parameters' names fit.
 
     Several of the same class can fit alike.

@@ -6,16 +6,19 @@ earlier step's graph along.
 """
 
 import re
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 
 from pytorch_lab.graph.explaining.answers import stepped_between
+from pytorch_lab.graph.explaining.behind import Failed, failed_in
 from pytorch_lab.graph.explaining.conflicts import Conflict, carried_values, conflicts
 from pytorch_lab.graph.explaining.crash import Crash
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.living import Held, shares_memory
 from pytorch_lab.graph.explaining.spots import line_of, spot
+from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.walking.autograd import walk
 from pytorch_lab.graph.walking.nodes import sequence_of
@@ -32,6 +35,12 @@ _NEW_TENSOR = (
 _DETACH = (
     "cut what is carried from step to step: hidden = hidden.detach() (a pair: each of the two), "
     "and leave retain_graph out"
+)
+
+
+_OWN_LOSS = (
+    "go back from this step's loss alone, loss.backward(), and keep the total as a number: "
+    "total += loss.item(), or total = total + loss.detach()"
 )
 
 
@@ -179,7 +188,8 @@ def hidden_state(
 
 
 def _from_record(record: GraphRecord, change: Change | None) -> Explanation | None:
-    found = list(conflicts(record))
+    failed = failed_in(record)
+    found = [one for one in conflicts(record) if not failed or one.node.index in failed.nodes]
     fitting = [
         one
         for one in found
@@ -189,6 +199,9 @@ def _from_record(record: GraphRecord, change: Change | None) -> Explanation | No
     carried = list(carried_values(record))
     if carried and (conflict is None or conflict.node.op is None):
         return _carried(record, overwritten=True)
+    carrier = failed.carrier() if failed else None
+    if failed and carrier and conflict is not None and conflict.writer.kind == "optimizer":
+        return _from_an_earlier_turn(failed, carrier, overwritten=True)
     return _conflict(record, conflict) if conflict is not None else None
 
 
@@ -261,13 +274,33 @@ def _is_leaf(node: object) -> bool:
 def _twice_in(record: GraphRecord, crash: Crash) -> Explanation:
     if next(carried_values(record), None) is not None:
         return _carried(record, overwritten=False)
-    ran = [op for op in record.ops if op.kind == "backward"]
-    facts = [f"{op.name}() ran{spot(op)}" for op in ran[-2:]]
-    where = ran[-1].site.where if ran else crash.where
-    roots = [op.inputs[0] for op in ran[-2:] if op.inputs]
-    if len(roots) == 2 and roots[0] != roots[1]:
-        return _shared(where, [*facts, *crash.line])
-    return _same_loss(where, [*facts, *crash.line], sure=len(roots) == 2)
+    failed = failed_in(record)
+    if failed is None:
+        return _same_loss(crash.where, crash.line, sure=False)
+    where = failed.last.site.where
+    if failed.same is not None:
+        return _same_loss(where, [*_ran(failed.same, failed.last), *crash.line], sure=True)
+    carrier = failed.carrier()
+    if carrier is not None:
+        return _from_an_earlier_turn(failed, carrier, overwritten=False)
+    if failed.common:
+        return _shared(where, [*_ran(*failed.earlier[-1:], failed.last), *crash.line])
+    return _same_loss(where, [*_ran(failed.last), *crash.line], sure=False)
+
+
+def _ran(*ops: Op) -> list[str]:
+    return [f"{op.name}() ran{spot(op)}" for op in ops]
+
+
+def _from_an_earlier_turn(failed: Failed, carrier: Op, overwritten: bool) -> Explanation:
+    """The loop that ran has fed its own result back into itself."""
+    roots = {place for op in failed.earlier for place in op.inputs}
+    summed = roots.intersection(carrier.inputs)
+    fact = f"{carrier.name} reads what an earlier turn of the same loop made{spot(carrier)}"
+    carried = ["the running total"] if summed else []
+    facts = [fact, *line_of(failed.record, carrier)]
+    told = hidden_state(carrier.site.where, carried, facts, overwritten)
+    return replace(told, fix=_OWN_LOSS) if summed else told
 
 
 def _shared(where: str, facts: list[str]) -> Explanation:
