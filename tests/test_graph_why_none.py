@@ -1,6 +1,7 @@
 """Why is `.grad` None? What a loss alone can tell, what a record adds, what is left untouched."""
 
 import gc
+import inspect
 import re
 import warnings
 import weakref
@@ -364,6 +365,34 @@ def test_numbers_that_come_back_from_numpy_are_named() -> None:
     assert any("come back" in fact for fact in why_none(w, loss).evidence)
 
 
+def back_from_memory(w: torch.Tensor) -> torch.Tensor:
+    numbers = (w * 2).detach().numpy()  # HERE
+    return torch.from_numpy(numbers).sum()
+
+
+def back_as_a_copy(w: torch.Tensor) -> torch.Tensor:
+    numbers = (w * 2).tolist()  # HERE
+    (w * 3).sum().item()
+    return torch.tensor(numbers).sum()
+
+
+@pytest.mark.parametrize("back", [back_from_memory, back_as_a_copy])
+def test_of_several_ways_out_of_torch_the_one_that_came_back_is_named(
+    back: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    w, v = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        print((w * 1).sum().item())
+        return (back(w) * v).sum()
+
+    answer = why_none(w, loss)
+    lines, first = inspect.getsourcelines(back)
+    line = first + next(i for i, text in enumerate(lines) if "# HERE" in text)
+    assert (answer.cause, answer.where) == ("left_torch", f"test_graph_why_none.py:{line}")
+    assert any("item hands out numbers as well" in fact for fact in answer.evidence)
+
+
 # ---- what must stay as it was --------------------------------------------------------------------
 
 
@@ -601,6 +630,17 @@ BEYOND = {
     gradient_given_is_nan: "gradient_given",
     from_a_loss_tensor: "infinite_slope",
 }
+
+
+def test_a_weight_of_zeros_is_not_its_own_reason() -> None:
+    layer = nn.Linear(2, 2)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    x = torch.zeros(1, 2)
+    answer = why_gradient(layer.weight, lambda: layer(x).sum())
+    assert answer.cause == "times_zero"
+    assert "multiplies by `x`, which is 0" in answer.says
+    assert "`x`, shape (1, 2): all elements are 0" in answer.evidence
 
 
 @pytest.mark.parametrize("case", BEYOND, ids=lambda case: case.__name__)

@@ -111,12 +111,29 @@ def _cause(op: Op, outputs: list[Value]) -> str:
     return "no_derivative"
 
 
-def first_exit(flow: Flow) -> Cut | None:
-    """The first op that hands the numbers out of torch; one that only decides comes last."""
-    if not flow.exits:
-        return None
-    op = min(flow.exits, key=lambda op: (op.name in _DECISIONS, op.index))
-    return Cut(op, _cause(op, []), False)
+def exits(record: GraphRecord, flow: Flow) -> list[Cut]:
+    """The ops that hand the numbers out of torch, the likeliest to have cut the graph first.
+
+    That is one whose numbers are seen to come back; a printed `.item()` is none. Of the others the
+    first, and one that only decides last.
+
+    Args:
+        record: the recording.
+        flow: of the value in question.
+    """
+    ordered = sorted(
+        flow.exits, key=lambda op: (-_returns(record, op), op.name in _DECISIONS, op.index)
+    )
+    return [Cut(op, _cause(op, []), False) for op in ordered]
+
+
+def _returns(record: GraphRecord, op: Op) -> int:
+    """How sure it is that a tensor in the result was made of what an op handed out: 0 to 2."""
+    out = [record.values[place] for place in op.inputs]
+    back = [record.values[there.value] for there in came_back(record, op.index)]
+    if any(new.storage == old.storage for new in back for old in out):
+        return 2
+    return int(any(new.shape == old.shape for new in back for old in out))
 
 
 def needed_for(record: GraphRecord, places: Iterable[int]) -> set[int]:

@@ -1,6 +1,7 @@
 """Where was the graph cut? The line at which the way back to a parameter ends, from a record."""
 
 from collections import deque
+from collections.abc import Sequence
 
 from pytorch_lab.graph.explaining.answers import (
     backward_not_called,
@@ -14,12 +15,12 @@ from pytorch_lab.graph.explaining.cuts import (
     Flow,
     backward_ops,
     came_back,
-    first_exit,
+    exits,
     follow,
     results_of,
 )
 from pytorch_lab.graph.explaining.explanation import Explanation
-from pytorch_lab.graph.explaining.spots import capital, line_of
+from pytorch_lab.graph.explaining.spots import capital, line_of, spot
 from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 
@@ -76,9 +77,9 @@ def why_cut(record: GraphRecord, place: int, name: str) -> Explanation:
     on_the_way = [cut for cut in flow.cuts if cut.to_result]
     if on_the_way:
         return explain_cut(record, on_the_way[0], name, flow)
-    left = first_exit(flow)
-    if left is not None:
-        return explain_cut(record, left, name, flow)
+    left = exits(record, flow)
+    if left:
+        return explain_cut(record, left[0], name, flow, left[1:])
     if flow.readers:
         return _dropped(flow.readers[-1], name, record)
     return _unread(record, place, name)
@@ -108,8 +109,18 @@ def _in_a_checkpoint(record: GraphRecord, flow: Flow, name: str) -> Explanation 
     )
 
 
-def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explanation:
-    """The explanation of one cut between the result and `name`."""
+def explain_cut(
+    record: GraphRecord, cut: Cut, name: str, flow: Flow, further: Sequence[Cut] = ()
+) -> Explanation:
+    """The explanation of one cut between the result and `name`.
+
+    Args:
+        record: the recording.
+        cut: the likeliest.
+        name: of the parameter.
+        flow: of the parameter, for the other cuts on the way to the result.
+        further: other ops that could have been it.
+    """
     op = cut.op
     facts = [f"{op.name}: its input asks for a gradient, its result does not"]
     if cut.to_result:
@@ -122,6 +133,8 @@ def explain_cut(record: GraphRecord, cut: Cut, name: str, flow: Flow) -> Explana
     facts += line_of(record, op)
     others = [c for c in flow.cuts if c.to_result and c.op.site != op.site][:_MOST_OTHERS]
     facts += [f"cut as well at {other.op.site.where} by {other.op.name}" for other in others]
+    known = [c for c in further if c.op.site != op.site][:_MOST_OTHERS]
+    facts += [f"{other.op.name} hands out numbers as well{spot(other.op)}" for other in known]
     words = {"name": name, "op": f"`{op.name}`"}
     says = _SAYS[cut.cause].format(**words)
     return Explanation(

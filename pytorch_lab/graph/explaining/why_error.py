@@ -14,7 +14,7 @@ import torch
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.explaining.arguments import expect_optional
 from pytorch_lab.graph.explaining.crash import Crash, crash_of, crash_of_record
-from pytorch_lab.graph.explaining.cuts import first_exit, follow
+from pytorch_lab.graph.explaining.cuts import exits, follow
 from pytorch_lab.graph.explaining.error_words import WORDS
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.observing import observe
@@ -218,9 +218,10 @@ def _cut_in(record: GraphRecord) -> Explanation | None:
             fix="pass create_graph=True where the gradient itself should be learned from",
         )
     for leaf, flow in flows:
-        left = first_exit(flow)
-        if left is not None:
-            return explain_cut(record, left, f"`{leaf.name}`" if leaf.name else "the leaf", flow)
+        left = exits(record, flow)
+        if left:
+            name = f"`{leaf.name}`" if leaf.name else "the leaf"
+            return explain_cut(record, left[0], name, flow, left[1:])
     return None
 
 

@@ -83,6 +83,9 @@ _PRODUCTS = (
 )
 
 
+_BIAS_FIRST = ("addmm", "addmv", "baddbmm", "addbmm")
+
+
 def why_zero(story: Story) -> Explanation | None:
     """A finder: each element of the gradient that arrived is 0."""
     arrived = story.arrived
@@ -171,11 +174,22 @@ def _explain(story: Story, node: Node, op: Op | None, flat: _Flat) -> Explanatio
 
 
 def _zero_factor(story: Story, node: Node, op: Op | None) -> Value | None:
-    """The other factor of a product, if it is 0 everywhere."""
-    saved = [story.record.values[s.value] for s in node.saved if s.value is not None]
-    read = [story.record.values[place] for place in op.inputs] if op is not None else []
-    zeros = [v for v in (*read, *saved) if v.stats is not None and zero(v.stats)]
+    """The other factor of a product, if it is 0 everywhere; never what is asked about."""
+    values = story.record.values
+    saved = [values[s.value] for s in node.saved if s.value is not None]
+    read = [values[place] for place in _factors(op)] if op is not None else []
+    own = values[story.place].storage
+    zeros = [
+        v for v in (*read, *saved) if v.stats is not None and zero(v.stats) and v.storage != own
+    ]
     return next((v for v in zeros if v.kind == "parameter"), zeros[0] if zeros else None)
+
+
+def _factors(op: Op) -> tuple[int, ...]:
+    """What an op multiplies: without the bias."""
+    if op.name in _BIAS_FIRST:
+        return op.inputs[1:]
+    return op.inputs[:2] if op.name.startswith(("linear", "conv")) else op.inputs
 
 
 def _times_zero(story: Story, node: Node, op: Op | None, factor: Value | None) -> Explanation:
@@ -193,13 +207,15 @@ def _times_zero(story: Story, node: Node, op: Op | None, factor: Value | None) -
             fix="nothing, if it is so on purpose; if all layers start at 0, initialise them "
             "randomly",
         )
-    other = f" by 0 (`{factor.name}`)" if factor is not None and factor.name else " by 0"
+    says = f"The gradient ends at {name}: it received one and sent 0 towards {story.name}."
+    if factor is not None:
+        known = f"`{factor.name}`" if factor.name else "the other factor"
+        says = f"{name} multiplies by {known}, which is 0, so {story.name} gets a gradient of 0."
+        facts.insert(0, f"{known}, shape {factor.shape}: all elements are 0")
     return Explanation(
         "times_zero",
-        f"{name} multiplies{other}, so {story.name} gets a gradient of 0."
-        if factor is not None
-        else f"The gradient ends at {name}: it received one and sent 0 towards {story.name}.",
+        says,
         where=where,
         evidence=tuple(facts),
-        fix="look at what the values are multiplied by: a mask, a weight of the loss, a factor",
+        fix="look at what the values are multiplied by: the input, a mask, a weight of the loss",
     )
