@@ -492,6 +492,40 @@ def test_an_error_inside_another_is_found() -> None:
     assert why_error(caught(step)).cause == "leaf_in_place"
 
 
+def test_errors_in_a_ring_come_to_an_end() -> None:
+    one, other = RuntimeError("one"), RuntimeError("other")
+    one.__context__, other.__context__ = other, one
+    assert why_error(one).cause == "not_autograd"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the cache was modified by an inplace operation of the loader",
+        "redis: out of memory",
+        "OOM command not allowed: out of memory",
+    ],
+)
+def test_an_error_of_somebody_else_is_not_explained_as_autograds(words: str) -> None:
+    assert why_error(RuntimeError(words)).cause == "not_autograd"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "CUDA error: out of memory",
+        "HIP out of memory. Tried to allocate 2.00 GiB.",
+        "MPS backend out of memory (MPS allocated: 9.00 GB)",
+        "XPU out of memory. Tried to allocate 2.00 GiB.",
+        "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory",
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes.",
+    ],
+)
+def test_memory_that_ran_out_in_torch_is_known(words: str) -> None:
+    assert why_error(RuntimeError(words)).cause == "out_of_memory"
+
+
 def test_what_ends_well_has_no_error() -> None:
     assert why_error(lambda: leaf().sum().backward()).cause == "no_error"
     assert why_error(record(lambda: leaf().sum())).cause == "no_error"

@@ -303,7 +303,16 @@ def test_two_views_written_one_after_the_other_both_lead_on() -> None:
     assert why_none(u, loss).cause == "backward_not_called"
     answer = why_none(w, loss)
     assert answer.cause == "detached"
-    assert "the numbers go on to the result from there" in answer.evidence
+    assert "its numbers still go into the loss, as constants" in answer.evidence
+
+
+def test_what_was_computed_from_a_weight_is_told_from_the_weight_itself() -> None:
+    w = torch.ones(3, requires_grad=True)
+    assert why_none(w, lambda: w.detach().sum()).says.startswith(
+        "The graph ends here: `w` is detached"
+    )
+    answer = why_none(w, lambda: (w * 2).detach().sum())
+    assert answer.says.startswith("What was computed from `w` is detached here")
 
 
 def test_autograd_grad_leaves_grad_alone() -> None:

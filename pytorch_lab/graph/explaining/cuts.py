@@ -30,6 +30,7 @@ class Flow:
     """What became of one value.
 
     Attributes:
+        start: the value.
         alive: values through which a gradient would come back.
         touched: values that depend on its numbers.
         readers: ops that read it or what was made of it with a way back.
@@ -38,6 +39,7 @@ class Flow:
         reaches: whether a gradient comes from the result.
     """
 
+    start: int
     alive: set[int] = field(default_factory=set)
     touched: set[int] = field(default_factory=set)
     readers: list[Op] = field(default_factory=list)
@@ -56,7 +58,7 @@ def follow(record: GraphRecord, start: int) -> Flow:
         >>> [(cut.op.name, cut.cause, cut.to_result) for cut in follow(rec, 0).cuts]
         [('detach', 'detached', True)]
     """
-    flow = Flow(alive={start}, touched={start})
+    flow = Flow(start, alive={start}, touched={start})
     storages = {record.values[start].storage}
     results = results_of(record)
     needed = needed_for(record, results)

@@ -25,7 +25,8 @@ from pytorch_lab.graph.record import Op
 from pytorch_lab.graph.recorded import GraphRecord
 
 _SAYS = {
-    "detached": "The graph ends here: {name} is detached, so no gradient can come back to it.",
+    "detached": "What was computed from {name} is detached here, so no gradient can come back "
+    "to it.",
     "no_grad": "This ran under torch.no_grad() (or with gradients switched off), so it was not "
     "recorded and no gradient can come back to {name}.",
     "inference": "This ran in inference_mode, so it was not recorded and no gradient can come back "
@@ -41,6 +42,7 @@ _SAYS = {
     "only_decides": "{name} is only used to decide which way the code goes; a decision has no "
     "derivative.",
 }
+_ITSELF = "The graph ends here: {name} is detached, so no gradient can come back to it."
 _FIX = {
     "detached": "leave detach() (or `.data`) out where this value should be learned from; keep it "
     "for metrics and for targets",
@@ -124,7 +126,7 @@ def explain_cut(
     op = cut.op
     facts = [f"{op.name}: its input asks for a gradient, its result does not"]
     if cut.to_result:
-        facts.append("the numbers go on to the result from there")
+        facts.append("its numbers still go into the loss, as constants")
     elif cut.cause == "left_torch":
         facts = [f"{op.name} hands out plain Python or numpy numbers"]
         back = next(came_back(record, op.index), None)
@@ -136,7 +138,8 @@ def explain_cut(
     known = [c for c in further if c.op.site != op.site][:_MOST_OTHERS]
     facts += [f"{other.op.name} hands out numbers as well{spot(other.op)}" for other in known]
     words = {"name": name, "op": f"`{op.name}`"}
-    says = _SAYS[cut.cause].format(**words)
+    itself = cut.cause == "detached" and flow.start in op.inputs
+    says = (_ITSELF if itself else _SAYS[cut.cause]).format(**words)
     return Explanation(
         cut.cause,
         capital(says),

@@ -25,7 +25,10 @@ from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.walking.autograd import walk
 
 _LONGEST = 200  # of a message that is quoted
-_MEMORY = re.compile(r"out of memory|can't allocate memory", re.IGNORECASE)
+_MEMORY = re.compile(  # of torch's allocators, not of a database's
+    r"(?:CUDA|HIP|XPU|MPS)(?: error:| backend)? out of memory"
+    r"|Allocator: (?:can't allocate memory|not enough memory)"
+)
 
 
 def why_error(
@@ -82,8 +85,10 @@ def why_error(
 def _first(error: BaseException, record: GraphRecord | None) -> Explanation:
     """The error, or the first of those it was raised from that autograd knows."""
     told = _explain(crash_of(error, record))
+    seen = {id(error)}  # somebody may have tied the chain into a ring
     inner = error.__cause__ or error.__context__
-    while told.cause == "not_autograd" and inner is not None:
+    while told.cause == "not_autograd" and inner is not None and id(inner) not in seen:
+        seen.add(id(inner))
         told = _explain(crash_of(inner, record))
         inner = inner.__cause__ or inner.__context__
     return told
@@ -297,7 +302,7 @@ def _memory(crash: Crash) -> Explanation:
 
 
 FINDERS: tuple[tuple[str, Callable[[Crash], Explanation]], ...] = (
-    (r"modified by an inplace operation", why_in_place),
+    (r"needed for gradient computation has been modified by an inplace operation", why_in_place),
     (r"Trying to backward through the graph a second time", why_twice),
     (r"can be implicitly created only for scalar outputs", _non_scalar),
     (r"does not require grad and does not have a grad_fn", _no_grad_fn),
