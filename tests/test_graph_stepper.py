@@ -609,3 +609,31 @@ def test_what_keeps_much_is_freed_and_what_keeps_little_is_marked(
         assert bits(leaves) == wanted("mlp")
         with pytest.raises(RuntimeError, match="backward through the graph a second time"):
             loss.backward()
+
+
+DROPPED = """
+import os, sys
+import torch
+from pytorch_lab import graph
+
+for _ in range(20):
+    child = os.fork()
+    if child == 0:  # ends as Python ends, not with _exit
+        w = torch.ones(3, requires_grad=True)
+        loss = (w.exp() * w).sum()
+        graph.of(loss).stepper().step()
+        sys.exit()
+    status = os.waitpid(child, 0)[1]
+    if status:
+        sys.exit(f"a child ended with {status}")
+"""
+
+
+def test_a_stepper_that_was_dropped_halfway_lets_python_end_in_peace() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", DROPPED],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

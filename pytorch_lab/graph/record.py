@@ -10,8 +10,8 @@
 Everything refers to everything else by its place: `record.values[op.inputs[0]]`.
 
 The small records are named tuples because a recurrent net makes tens of thousands of them: a frozen
-dataclass takes four times as long to build. (A tuple has methods called `index` and `count`; ours hide them,
-and the type checker is told so.) Equal sites, shapes and names are one object.
+dataclass takes four times as long to build. (A tuple has methods called `index` and `count`; ours
+hide them, and the type checker is told so.) Equal sites, shapes and names are one object.
 """
 
 from typing import NamedTuple

@@ -1,5 +1,6 @@
 """The record of a run: what everybody else draws, compares and explains."""
 
+import gc
 import linecache
 import weakref
 from collections import deque
@@ -111,10 +112,18 @@ class GraphRecord:
         return self._made().nodes
 
     def _made(self) -> Parts:
-        made = self.parts() if callable(self.parts) else self.parts
-        while self._ran:
-            made = made._replace(nodes=self._ran.pop(0).fill(made.nodes))
-        self.parts = made
+        if not callable(self.parts) and not self._ran:
+            return self.parts
+        collects = gc.isenabled()
+        gc.disable()  # tens of thousands of small records at once would set it off again and again
+        try:
+            made = self.parts() if callable(self.parts) else self.parts
+            while self._ran:
+                made = made._replace(nodes=self._ran.pop(0).fill(made.nodes))
+            self.parts = made
+        finally:
+            if collects:
+                gc.enable()
         return made
 
     def source(self, file: str) -> list[str]:

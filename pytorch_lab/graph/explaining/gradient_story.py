@@ -40,6 +40,8 @@ class Story:
         life: the gradient after backward and after each op that changed it.
         final: the gradient at the end; None if it is gone.
         error: in which the run ended.
+        hooks: the nodes on whose result, or leaf, a hook stands, each with the line that put it
+            there in this run; None if it was there before.
     """
 
     record: GraphRecord
@@ -48,6 +50,7 @@ class Story:
     life: list[Moment] = field(default_factory=list)
     final: Stats | None = None
     error: Exception | None = None
+    hooks: dict[int, Site | None] = field(default_factory=dict)
 
     @property
     def leaf(self) -> Node | None:
@@ -149,8 +152,14 @@ def tell(parameter: torch.Tensor, loss: Callable[[], Any], name: str, keep: bool
         if grad is not None:
             end.append((place_of(recorder, grad), summarise(grad.detach())))
 
+    watch = HookWatch()
+
+    def watched() -> Any:
+        with watch:
+            return loss()
+
     try:
-        seen = observe(loss, [parameter], after=after, values="full")
+        seen = observe(functools.wraps(loss)(watched), [parameter], after=after, values="full")
     finally:
         for leaf, old in stash.values():
             leaf.grad = old

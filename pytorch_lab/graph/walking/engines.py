@@ -6,8 +6,10 @@ derivatives, and the graph is freed node by node. Waking the other thread takes 
 microseconds a stop; for small graphs without hooks there is `direct.py`.
 """
 
+import atexit
 import contextvars
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any
@@ -21,6 +23,15 @@ from pytorch_lab.graph.walking.turns import turns, waiting_for
 
 Gradients = tuple[torch.Tensor | None, ...]
 Stop = Callable[[int], bool]
+LEAVE_S = 10  # a node that takes longer is left behind
+_LEAVING: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+
+@atexit.register
+def _wait_for_those_who_leave() -> None:
+    """A thread that comes back from torch's engine while Python ends takes Python down with it."""
+    for worker in list(_LEAVING):
+        worker.join(LEAVE_S)
 
 
 class GivenUp(Exception):
@@ -102,8 +113,9 @@ class Engine:
         self._worker.join()
 
     def give_up(self) -> None:
-        """End it at the next node at the latest; does not wait."""
+        """End it at the next node at the latest; does not wait, but Python's own end will."""
         self._given_up = True
+        _LEAVING.add(self._worker)
         self._go_on.put(None)
 
     def _wait(self) -> None:
