@@ -620,7 +620,59 @@ def only_its_shape_is_used() -> Explanation:
     return why_none(w, lambda: torch.zeros_like(w).sum())
 
 
+def hook_gives_nan() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        y = w * 2
+        y.register_hook(lambda grad: grad * float("nan"))
+        return (y * 3).sum()
+
+    answer = why_gradient(w, loss)
+    assert answer.where == f"test_graph_why_none.py:{loss.__code__.co_firstlineno + 2}"
+    return answer
+
+
+def hook_gives_zero() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        y = w * 2
+        y.register_hook(torch.zeros_like)
+        return (y**2).sum()
+
+    return why_gradient(w, loss)
+
+
+def hook_on_a_leaf() -> Explanation:
+    w = torch.ones(3, requires_grad=True)
+    w.register_hook(torch.zeros_like)
+    return why_gradient(w, lambda: (w * 3).sum())
+
+
+def hook_that_only_looks() -> Explanation:
+    w = torch.zeros(3, requires_grad=True)
+
+    def loss() -> torch.Tensor:
+        y = w * 2
+        y.register_hook(lambda grad: None)
+        return y.sqrt().sum()
+
+    return why_gradient(w, loss)
+
+
+def hook_that_looks_behind_a_relu() -> Explanation:
+    w = torch.full((3,), -1.0, requires_grad=True)
+    w.register_hook(lambda grad: None)
+    return why_gradient(w, lambda: w.relu().sum())
+
+
 BEYOND = {
+    hook_gives_nan: "hook",
+    hook_gives_zero: "hook",
+    hook_on_a_leaf: "hook",
+    hook_that_only_looks: "infinite_slope",
+    hook_that_looks_behind_a_relu: "dead_relu",
     lowest_point_of_a_parabola: "stationary",
     root_of_a_negative_number: "nan_in_forward",
     gradient_given_is_zero: "zero_given",

@@ -63,6 +63,8 @@ CAUSES: dict[str, str] = {
     "gradient_overflow": "The gradient became too large for its dtype on the way back.",
     "nan_in_backward": "Anomaly mode found the first node that sent NaN.",
     "clipped_infinity": "The gradient was infinite when it was clipped.",
+    # somebody changed it on its way
+    "hook": "A hook on a tensor put something else in the gradient's place.",
     # the gradient has a wrong size
     "clipped_while_scaled": "The gradient was clipped before the loss scale was divided out.",
     "scaled_by_loss": "The loss was passed to its own backward.",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pytorch_lab.graph.explaining.cuts import needed_for, results_of
+from pytorch_lab.graph.explaining.hooked import HookWatch
 from pytorch_lab.graph.explaining.living import leaves_of
 from pytorch_lab.graph.explaining.observing import (
     Observed,
@@ -15,7 +16,7 @@ from pytorch_lab.graph.explaining.observing import (
     root_of,
     went_back,
 )
-from pytorch_lab.graph.record import Node, Op, Stats, Value
+from pytorch_lab.graph.record import Node, Op, Site, Stats, Value
 from pytorch_lab.graph.recorded import GraphRecord
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.stats import summarise
@@ -153,17 +154,16 @@ def tell(parameter: torch.Tensor, loss: Callable[[], Any], name: str, keep: bool
             end.append((place_of(recorder, grad), summarise(grad.detach())))
 
     watch = HookWatch()
-
-    def watched() -> Any:
-        with watch:
-            return loss()
-
     try:
-        seen = observe(functools.wraps(loss)(watched), [parameter], after=after, values="full")
+        seen = observe(loss, [parameter], after=after, values="full", within=watch)
     finally:
         for leaf, old in stash.values():
             leaf.grad = old
-    return _story(seen, name, end[0] if end else (None, None))
+    story = _story(seen, name, end[0] if end else (None, None))
+    for node in story.record.nodes:
+        if node.sequence in watch.found or node.hooks:
+            story.hooks[node.index] = watch.found.get(node.sequence)
+    return story
 
 
 def _go_back(

@@ -6,6 +6,7 @@ question is asked while the recording runs.
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -37,6 +38,7 @@ class Observed(functools.partial):
     error: Exception | None = None
     _asked: Sequence[torch.Tensor] = ()
     _after: Callable[[Any, Recorder], None] | None = None
+    _within: AbstractContextManager[Any] = nullcontext()
 
     def __call__(self) -> Any:
         """What the recording calls."""
@@ -44,7 +46,8 @@ class Observed(functools.partial):
         if recorder is not None:
             self.places = tuple(place_of(recorder, tensor) for tensor in self._asked)
         try:
-            result = self.func()
+            with self._within:
+                result = self.func()
             if self._after is not None and recorder is not None:
                 self._after(result, recorder)
             return result
@@ -63,6 +66,7 @@ def observe(
     *,
     after: Callable[[Any, Recorder], None] | None = None,
     values: str = "summary",
+    within: AbstractContextManager[Any] | None = None,
 ) -> Observed:
     """Record one call of `fn`.
 
@@ -71,6 +75,7 @@ def observe(
         tensors: which values are these?
         after: called with the result and the recorder, while it still records.
         values: as for `record`.
+        within: is entered around the call of `fn` alone.
 
     Example:
         >>> w = torch.ones(3, requires_grad=True)
@@ -81,6 +86,7 @@ def observe(
     call = Observed(fn)
     call._asked = tensors
     call._after = after
+    call._within = within or nullcontext()
     call.record = record(call, values=values)
     return call
 

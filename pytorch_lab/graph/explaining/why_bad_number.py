@@ -5,6 +5,7 @@ from typing import NamedTuple
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, finite, percent
 from pytorch_lab.graph.explaining.spots import line_of, spot, stem
+from pytorch_lab.graph.explaining.why_hook import why_hooked
 from pytorch_lab.graph.record import Node, Op, Stats, Value
 from pytorch_lab.graph.recorded import GraphRecord
 
@@ -241,7 +242,9 @@ def _on_the_way_back(story: Story) -> Explanation | None:
                 evidence=(f"{node.name} is the first node and received it",),
                 fix="call backward() without an argument",
             )
-        return _slope_of(story, _likeliest(senders), stats)
+        sender = _likeliest(senders)
+        hooked = None if _slope_at(sender) else why_hooked(story, sender, node, _kind(stats))
+        return hooked or _slope_of(story, sender, stats)
     return None
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, zero
 from pytorch_lab.graph.explaining.spots import capital, line_of, spot, stem
+from pytorch_lab.graph.explaining.why_hook import why_hooked
 from pytorch_lab.graph.record import Node, Op, Value
 
 
@@ -83,6 +84,7 @@ _PRODUCTS = (
 )
 
 
+_FLAT_FOR_SURE = ("zero_slope", "clamped", "dead_relu")  # a hook there is to look at it, perhaps
 _BIAS_FIRST = ("addmm", "addmv", "baddbmm", "addbmm")
 
 
@@ -99,11 +101,16 @@ def why_zero(story: Story) -> Explanation | None:
             evidence=("the first node received 0",),
             fix="look at what the loss is multiplied by",
         )
+    way = story.on_the_way()
+    onward = [story.record.nodes[place] for place in node.next if place in way]
+    flat = next((flat for flat in _FLAT if stem(node.name) in flat.nodes), None)
+    hooked = next(filter(None, (why_hooked(story, node, there, "0") for there in onward)), None)
+    if hooked is not None and (flat is None or flat.cause not in _FLAT_FOR_SURE):
+        return hooked
     cancelling = _cancelling(story, node)
     if cancelling:
         return _cancels(story, cancelling)
     op = story.op_of(node)
-    flat = next((flat for flat in _FLAT if stem(node.name) in flat.nodes), None)
     if flat is not None:
         return _explain(story, node, op, flat)
     factor = _zero_factor(story, node, op) if stem(node.name) in _PRODUCTS else None
