@@ -115,7 +115,8 @@ def capture(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
 def watched(model: torch.nn.Module, inputs: Any, values: str) -> graph.GraphRecord:
     """One step, recorded; it must have been recorded whole."""
     record = graph.record(loss_of, model, inputs, backward=True, values=values)
-    if record.error or not record.backward_order:
+    read = record.ops and record.nodes and record.values  # made when they are first asked for
+    if record.error or not record.backward_order or not read:
         raise RuntimeError(f"expected a whole record, got {record!r} with {record.error}")
     return record
 
