@@ -405,6 +405,14 @@ def test_a_loop_that_feeds_its_result_back_is_not_two_losses(
     assert answer.where == f"test_graph_why_error.py:{line}"
 
 
+def test_an_exception_alone_cannot_tell_a_loop_and_says_both_cures() -> None:
+    """The backward that fails has freed the newer turn as well, before it came to the older."""
+    answer = why_error(caught(state_of_tensors))
+    assert answer.cause == "twice"
+    assert "state.detach(), loss.item()" in answer.fix
+    assert "why_error(lambda: step(batch))" in answer.fix
+
+
 def test_two_passes_of_one_critic_over_one_picture_are_no_loop() -> None:
     maker, critic = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3), nn.Sigmoid())
 

@@ -315,7 +315,7 @@ def _shared(where: str, facts: list[str]) -> Explanation:
 
 
 def _same_loss(where: str, facts: list[str], sure: bool) -> Explanation:
-    tail = "" if sure else f"; {_RECORD_IT}"
+    tail = "" if sure else f"; of what is carried on: state.detach(), loss.item(); {_RECORD_IT}"
     says = (
         "backward() ran a second time over the same graph, whose saved tensors the first one freed."
         if sure
