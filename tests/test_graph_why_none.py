@@ -224,12 +224,18 @@ def test_a_name_is_matched_whole() -> None:
     for rec in (record(model, X), record(lambda: model(X))):
         assert why_none(model.fc.weight, rec, model=model).cause == "detached"
         assert why_none(model.sub.fc.weight, rec, model=model).cause == "backward_not_called"
+    told = why_none(model.fc.weight, record(lambda: model(X)), model=model)
+    assert told.evidence[-1] == "in the record it is called `model.fc.weight`"
 
 
 def test_the_model_may_be_a_part_of_what_was_recorded() -> None:
     model = Namesakes()
     rec = record(model, X)
     assert why_none(model.sub.fc.weight, rec, model=model.sub).cause == "backward_not_called"
+    nested = nn.Sequential(nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 3)))
+    part = nested[1]
+    rec = record(nested, X)
+    assert why_none(part[0].weight, rec, model=part).cause == "backward_not_called"
     twins = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
     with pytest.raises(UsageError, match="pass the model that was recorded"):
         why_none(twins[0].weight, record(twins, X), model=twins[0])

@@ -75,11 +75,11 @@ def _leaves(record: GraphRecord) -> list[Value]:
 
 
 def _places_of(record: GraphRecord, own: Mapping[str, torch.Tensor], kind: str) -> list[str]:
-    """The paths at which the record knows a model: where most of its parameters' names fit.
+    """The paths at which the record knows a model: where most names of parameters fit.
 
     Several of the same class can fit alike.
     """
-    shapes = {value.name: value.shape for value in _leaves(record) if value.name}
+    shapes = {value.name: value.shape for value in _leaves(record) if value.kind == "parameter"}
     paths = {call.path for call in record.calls if call.type == kind}
     if not paths:  # its methods were called, or its layers
         paths = {
@@ -91,13 +91,13 @@ def _places_of(record: GraphRecord, own: Mapping[str, torch.Tensor], kind: str) 
                 if shown.endswith(f".{name}")
             ),
         }
-    fits = {
-        path: sum(shapes.get(_join(path, name)) == tuple(p.shape) for name, p in own.items())
-        for path in paths
-    }
+    fits: dict[str, int] = {}
+    for path in paths:
+        fitting = {_join(path, name): tuple(tensor.shape) for name, tensor in own.items()}
+        below = [name for name in shapes if name.startswith(_join(path, ""))]
+        fits[path] = sum(1 if shapes[name] == fitting.get(name) else -1 for name in below)
     most = max(fits.values())
-    best = [path for path, count in fits.items() if count == most]
-    return [min(best, key=len)] if "" in best else best
+    return [path for path, count in fits.items() if count == most]
 
 
 def _join(path: str, name: str) -> str:

@@ -118,8 +118,11 @@ def _in_a_record(
     if found is None:
         return unused(record, name)
     told = why_cut(record, found.place, name)
-    guess = "known in the record by its shape only; model= would tell for sure"
-    return told if found.sure else replace(told, evidence=(*told.evidence, guess))
+    shown = record.values[found.place].name
+    note = "known in the record by its shape only; model= would tell for sure"
+    if found.sure:
+        note = f"in the record it is called `{shown}`" if f"`{shown}`" != name else ""
+    return replace(told, evidence=(*told.evidence, note)) if note else told
 
 
 def _in_a_run(fn: Callable[[], Any], parameter: torch.Tensor, name: str) -> Explanation:
