@@ -201,4 +201,8 @@ def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:
 
 def _spell(error: BaseException) -> str:
     where = where_raised(error)
-    return f"{type(error).__name__}: {error}{f' at {where}' if where else ''}"
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - the reader's own __str__
+        words = "its message could not be read"
+    return f"{type(error).__name__}: {words}{f' at {where}' if where else ''}"

@@ -5,6 +5,7 @@ makes the record of them afterwards.
 """
 
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from pytorch_lab.graph.recording import regions
 from pytorch_lab.graph.recording.grown import Grown
@@ -69,6 +70,7 @@ class Recorder(TorchFunctionMode):
 
     def __enter__(self) -> "Recorder":
         """Start: hooks for all modules, then the mode."""
+        self._thread = threading.get_ident()
         with our_handles():
             self._handles = [
                 register_module_forward_pre_hook(self._enter_module),
@@ -79,7 +81,7 @@ class Recorder(TorchFunctionMode):
 
     def __exit__(self, *exc: Any) -> None:
         """Stop, whatever happened, and leave nothing behind."""
-        super().__exit__(*exc)
+        self._leave_stack()
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
@@ -88,9 +90,22 @@ class Recorder(TorchFunctionMode):
         self._close(0)
         self.end = None
 
-    # modules
+    def _leave_stack(self) -> None:
+        """Take this mode off, and no other: the reader's code may have left one open above it."""
+        above = []
+        while _C._len_torch_function_stack():
+            mode = _pop_mode()
+            if mode is self:
+                break
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+
+    # modules: the hooks are everybody's, so other threads come by too
 
     def _enter_module(self, module: torch.nn.Module, args: Any) -> None:
+        if threading.get_ident() != self._thread:
+            return
         key = id(module)
         count = self._counts.get(key, 0)
         self._counts[key] = count + 1
@@ -108,6 +123,8 @@ class Recorder(TorchFunctionMode):
 
     def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """Also after an error; a hook that raised may have left others open inside."""
+        if threading.get_ident() != self._thread:
+            return
         key = id(module)
         if any(entry[0] == key for entry in self._stack):
             while self._pop() != key:

@@ -23,7 +23,7 @@ from pytorch_lab.modules.lines import spell_line
 NOWHERE = Site("", 0, None, 0, "", 0)
 _SKIPPED = (
     str(Path(torch.__file__).parent) + "/",
-    str(Path(__file__).parents[1]) + "/",
+    str(Path(__file__).parents[2]) + "/",
     "<frozen ",
     "<string>",  # namedtuples, dataclasses, torch's generated functions
 )

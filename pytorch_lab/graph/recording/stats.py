@@ -11,6 +11,7 @@ import torch
 
 from pytorch_lab.graph.record import Stats
 
+_SAFE = 1e-15
 MOST_NUMBERS = 64  # elements kept with values="full"
 
 
@@ -75,6 +76,9 @@ def _measure(plain: torch.Tensor, count: int) -> Stats:
         if plain.numel() == 0:
             return Stats(math.nan, math.nan, math.nan, math.nan, 0.0, nan, inf)
         low, high = (x.item() for x in torch.aminmax(plain))
+    largest = max(abs(low), abs(high))
+    if largest and not _SAFE < largest < 1 / _SAFE:
+        plain = plain.double()  # the squares of such numbers do not fit into float32
     missing = count - plain.numel() - nan - inf
     if missing:
         low, high = min(low, 0.0), max(high, 0.0)
