@@ -175,8 +175,8 @@ class WarmKernel:
                 f"the warm Python {_last_words(run)}."
             )
 
-    def _hear(self, seconds: float) -> bool:
-        """Read what the server says within so many seconds; False if it says nothing."""
+    def _hear(self, seconds: float | None) -> bool:
+        """Read what the server says, within so many seconds if given; False if it says nothing."""
         if self.code is not None or not select.select([self._socket], [], [], seconds)[0]:
             return False
         try:
@@ -207,8 +207,8 @@ class WarmKernel:
         return self.code
 
     def wait(self, seconds: float | None = None) -> int | None:
-        """Wait for the end, at most so long."""
-        while self.code is None and self._hear(seconds if seconds is not None else 3600):
+        """Wait for the end; given seconds, at most so long after the last word of it."""
+        while self.code is None and self._hear(seconds):
             pass
         return self.code
 

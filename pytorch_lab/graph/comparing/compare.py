@@ -154,17 +154,18 @@ def _difference(a: Side, b: Side) -> GraphDiff:
     row_a = [numbers.setdefault(key, len(numbers)) for key in a.keys]
     row_b = [numbers.setdefault(key, len(numbers)) for key in b.keys]
     pairs = align(row_a, row_b)
-    ops = tuple((a.ops[i], b.ops[j]) for i, j in pairs if a.ops[i] is not None)
+    places = ((a.ops[i], b.ops[j]) for i, j in pairs)  # None where a decision stands, and no op
+    ops = tuple((i, j) for i, j in places if i is not None and j is not None)
     found = [
         branch
         for hunk in hunks(pairs, len(row_a), len(row_b))
         if (branch := parting(a, b, hunk)) is not None
     ]
-    nodes = tuple(_common_nodes(a.record, b.record, ops))  # pyright: ignore[reportArgumentType]
+    nodes = tuple(_common_nodes(a.record, b.record, ops))
     return GraphDiff(
         a=a.record,
         b=b.record,
-        ops=ops,  # pyright: ignore[reportArgumentType]
+        ops=ops,
         only_a=_rest(len(a.record.ops), (i for i, _ in ops)),
         only_b=_rest(len(b.record.ops), (j for _, j in ops)),
         nodes=nodes,
