@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytorch_lab.graph.record import Node, Saved
-from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.schema import Node, Saved
+from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.autograd import freeze, walk
 from pytorch_lab.graph.walking.backward import watch
 from pytorch_lab.graph.walking.memory import timeline

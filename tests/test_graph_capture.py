@@ -23,8 +23,8 @@ from torch.utils.checkpoint import checkpoint
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import GraphRecord, record
-from pytorch_lab.graph.record import KINDS, Op
 from pytorch_lab.graph.recording.sites import decode, is_readers
+from pytorch_lab.graph.schema import KINDS, Op
 from pytorch_lab.modules.outputs import tensors_of
 
 

@@ -12,7 +12,7 @@ from torch import nn
 import pytorch_lab as lab
 from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.record import KINDS, Stats
+from pytorch_lab.graph.schema import KINDS, Stats
 from pytorch_lab.widgets import player_source, player_state
 from pytorch_lab.widgets.base import asset
 from pytorch_lab.widgets.player import Player

@@ -8,13 +8,13 @@
 """
 
 from pytorch_lab.graph.comparing.compare import GraphDiff, compare
+from pytorch_lab.graph.existing import of
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.why_error import why_error
 from pytorch_lab.graph.explaining.why_gradient import why_gradient
 from pytorch_lab.graph.explaining.why_none import why_none
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import record
-from pytorch_lab.graph.walking.existing import of
 
 __all__ = [
     "Explanation",

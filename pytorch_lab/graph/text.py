@@ -13,8 +13,8 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pytorch_lab.graph.record import Op, Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op, Value
 from pytorch_lab.modules.text import spell_bytes
 
 WIDTH = 80

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from pytorch_lab.graph.record import KINDS, Node, Op, Saved, Stats, Value
+from pytorch_lab.graph.schema import KINDS, Node, Op, Saved, Stats, Value
 
 VALUE_KINDS = ("input", "parameter", "buffer", "constant", "result")
 NODE_KINDS = ("builtin", "accumulate", "function", "compiled", "checkpoint")
@@ -199,7 +199,7 @@ def gradient(node: Node) -> int:
     """The shade of the gradient that reached a node, over all its outputs; -3 if none was seen.
 
     Example:
-        >>> from pytorch_lab.graph.record import Node
+        >>> from pytorch_lab.graph.schema import Node
         >>> gradient(Node(0, "ReluBackward0", "builtin", (), (), ((3,),), "float32", "cpu", (),
         ...               None, None, 0, 1, (), 0))
         -3

@@ -63,7 +63,7 @@ def _tensor(tensor: Any, *args: Any, **kwargs: Any) -> LabWidget:
 HANDLERS = [
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
-    Handler("pytorch_lab.graph.recorded.GraphRecord", _played, "a GraphRecord"),
+    Handler("pytorch_lab.graph.graph_record.GraphRecord", _played, "a GraphRecord"),
     Handler("pytorch_lab.graph.comparing.compare.GraphDiff", _played, "a GraphDiff"),
     Handler("torch.Tensor", _tensor, "a tensor with a grad_fn"),
 ]

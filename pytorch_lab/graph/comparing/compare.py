@@ -20,7 +20,7 @@ from pytorch_lab.graph.comparing.alignment import align, hunks
 from pytorch_lab.graph.comparing.compare_text import diff_text
 from pytorch_lab.graph.comparing.parting import Branch, Side, parting
 from pytorch_lab.graph.comparing.trail import Trail, Turns
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import record
 from pytorch_lab.modules.copies import Guard
 from pytorch_lab.modules.patient import left_as_found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pytorch_lab.graph.record import Op, Site
+from pytorch_lab.graph.schema import Op, Site
 
 if TYPE_CHECKING:
     from pytorch_lab.graph.comparing.compare import Branch, GraphDiff

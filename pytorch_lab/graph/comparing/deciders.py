@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pytorch_lab.graph.record import Site
 from pytorch_lab.graph.recording.sites import decode
+from pytorch_lab.graph.schema import Site
 
 _Span = tuple[int, int, int, int]  # first line, column, last line, one past the last column
 

@@ -8,9 +8,9 @@ from typing import Any
 from pytorch_lab.graph.comparing.alignment import Hunk
 from pytorch_lab.graph.comparing.deciders import decider_at, truth_of
 from pytorch_lab.graph.comparing.trail import Step, Trail, ends_loop, is_loop
-from pytorch_lab.graph.record import Site
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.sites import decode
+from pytorch_lab.graph.schema import Site
 
 
 @dataclass(frozen=True)

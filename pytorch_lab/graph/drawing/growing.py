@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from pytorch_lab.graph.drawing.folding import Bud, Folder
-from pytorch_lab.graph.record import Op
+from pytorch_lab.graph.schema import Op
 
 SHARED = 6  # what more ops read than that is a chip on each: as a box it would pull on all of them
 TINY = 30  # nodes up to which a leaf's AccumulateGrad is a box of its own

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 
 
 def expect_tensor(asker: str, parameter: Any, which: str) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytorch_lab.graph.explaining.cuts import backward_ops
-from pytorch_lab.graph.record import Op
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op
 
 
 def behind(record: GraphRecord, roots: Iterable[int]) -> set[int]:

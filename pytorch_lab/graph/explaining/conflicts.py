@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pytorch_lab.graph.record import Node, Op, Saved, Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Node, Op, Saved, Value
 
 
 class Conflict(NamedTuple):

@@ -16,9 +16,9 @@ import torch
 
 from pytorch_lab.graph.explaining.living import Held, held_by, leaves_of
 from pytorch_lab.graph.explaining.spots import quoted
-from pytorch_lab.graph.record import Site
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.sites import decode, is_readers
+from pytorch_lab.graph.schema import Site
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.modules.reach import attributes, is_open_box, parts
 

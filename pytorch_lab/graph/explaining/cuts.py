@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pytorch_lab.graph.record import Op, Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op, Value
 
 _COPIES = ("tensor", "as_tensor", "asarray", "from_numpy", "full", "full_like", "scalar_tensor")
 _DECISIONS = ("bool", "is_nonzero", "equal", "allclose", "contains")

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.record import Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Value
 
 
 class Found(NamedTuple):

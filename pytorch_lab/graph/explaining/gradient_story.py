@@ -16,10 +16,10 @@ from pytorch_lab.graph.explaining.observing import (
     root_of,
     went_back,
 )
-from pytorch_lab.graph.record import Node, Op, Site, Stats, Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.recorder import Recorder
-from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.schema import Node, Op, Site, Stats, Value
+from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.autograd import walk
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from pytorch_lab.graph.record import Site
 from pytorch_lab.graph.recording.sites import Sites
+from pytorch_lab.graph.schema import Site
 from pytorch_lab.graph.walking.nodes import sequence_of
 
 

@@ -2,8 +2,8 @@
 
 import re
 
-from pytorch_lab.graph.record import Op
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op
 
 LONGEST_LINE = 110  # of source that is quoted
 _ENDING = re.compile(r"Backward\d*$")

@@ -6,8 +6,8 @@ from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, finite, percent
 from pytorch_lab.graph.explaining.spots import line_of, spot, stem
 from pytorch_lab.graph.explaining.why_hook import why_hooked
-from pytorch_lab.graph.record import Node, Op, Stats, Value
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Node, Op, Stats, Value
 
 _ATTENTION = (
     "softmax",

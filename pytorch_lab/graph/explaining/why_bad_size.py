@@ -6,7 +6,7 @@ from pytorch_lab.graph.explaining.gradient_story import Story, arriving, finite
 from pytorch_lab.graph.explaining.spots import line_of, spot
 from pytorch_lab.graph.explaining.why_bad_number import is_clip
 from pytorch_lab.graph.explaining.why_cut import explain_cut
-from pytorch_lab.graph.record import Node, Op
+from pytorch_lab.graph.schema import Node, Op
 
 FEWEST_REPEATS = 10  # of one kind of node, before its growth is looked at
 GROWTH = 20.0  # of the gradient over these repeats

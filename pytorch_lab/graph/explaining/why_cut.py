@@ -21,8 +21,8 @@ from pytorch_lab.graph.explaining.cuts import (
 )
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.spots import capital, line_of, spot
-from pytorch_lab.graph.record import Op
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op
 
 _SAYS = {
     "detached": "What was computed from {name} is detached here, so no gradient can come back "

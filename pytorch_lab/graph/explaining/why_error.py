@@ -21,7 +21,7 @@ from pytorch_lab.graph.explaining.observing import observe
 from pytorch_lab.graph.explaining.spots import line_of, spot
 from pytorch_lab.graph.explaining.why_cut import explain_cut
 from pytorch_lab.graph.explaining.why_in_place import why_in_place, why_twice
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.walking.autograd import walk
 
 _LONGEST = 200  # of a message that is quoted

@@ -3,7 +3,7 @@
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving
 from pytorch_lab.graph.explaining.spots import quoted
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 
 
 def why_hooked(story: Story, sender: Node, node: Node, became: str) -> Explanation | None:

@@ -18,8 +18,8 @@ from pytorch_lab.graph.explaining.crash import Crash
 from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.living import Held, shares_memory
 from pytorch_lab.graph.explaining.spots import line_of, spot
-from pytorch_lab.graph.record import Op
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.schema import Op
 from pytorch_lab.graph.walking.autograd import walk
 from pytorch_lab.graph.walking.nodes import sequence_of
 

@@ -37,7 +37,7 @@ from pytorch_lab.graph.explaining.why_tensor import (
     not_asking,
     other_owner,
 )
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.walking.autograd import Live, walk
 
 

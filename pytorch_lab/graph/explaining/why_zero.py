@@ -6,7 +6,7 @@ from pytorch_lab.graph.explaining.explanation import Explanation
 from pytorch_lab.graph.explaining.gradient_story import Story, arriving, zero
 from pytorch_lab.graph.explaining.spots import capital, line_of, spot, stem
 from pytorch_lab.graph.explaining.why_hook import why_hooked
-from pytorch_lab.graph.record import Node, Op, Value
+from pytorch_lab.graph.schema import Node, Op, Value
 
 
 class _Flat(NamedTuple):

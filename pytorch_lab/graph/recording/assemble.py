@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Call, Node, Op, Value
-from pytorch_lab.graph.recorded import GraphRecord, Parts
+from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
+from pytorch_lab.graph.schema import Call, Node, Op, Value
 
 _make = tuple.__new__  # half the time of calling the named tuple
 

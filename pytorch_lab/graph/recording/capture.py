@@ -21,12 +21,12 @@ from typing import Any
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.recorded import GraphRecord
+from pytorch_lab.graph.graph_record import GraphRecord
+from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
-from pytorch_lab.graph.recording.naming import function_name, names_for
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
-from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
 

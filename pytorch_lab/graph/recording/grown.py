@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Node, Shape
-from pytorch_lab.graph.recording.naming import Names
+from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Rows
-from pytorch_lab.graph.recording.tensors import Look, Tensors, size_of
+from pytorch_lab.graph.recording.tensors import Look, Tensors
+from pytorch_lab.graph.schema import Node, Shape
+from pytorch_lab.graph.stats import size_of
 from pytorch_lab.graph.walking.autograd import Identity, Live, freeze, spell, walk
 from pytorch_lab.graph.walking.backward import Seen, Summary, watch
 

@@ -15,15 +15,15 @@ import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
+from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording import regions
 from pytorch_lab.graph.recording.grown import Grown
-from pytorch_lab.graph.recording.naming import Names
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
-from pytorch_lab.graph.recording.stats import summarise
 from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.recording.traits import Trait, trait_of
+from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.hooks import our_handles
 
 _C: Any = torch._C  # whose parts the type checker does not know

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from pytorch_lab.graph.record import Site
+from pytorch_lab.graph.schema import Site
 from pytorch_lab.modules.lines import spell_line
 
 NOWHERE = Site("", 0, None, 0, "", 0)

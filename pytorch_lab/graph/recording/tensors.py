@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Shape
-from pytorch_lab.graph.recording.naming import Names
+from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import OUTPUTS, Rows
-from pytorch_lab.graph.recording.stats import numbers_of, summarise
+from pytorch_lab.graph.schema import Shape
+from pytorch_lab.graph.stats import numbers_of, size_of, summarise
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
 Known = tuple[Any, int | None, bool, int, int]
@@ -308,15 +308,3 @@ def version_of(tensor: torch.Tensor) -> int | None:
         return tensor._version
     except RuntimeError:
         return None
-
-
-def size_of(tensor: torch.Tensor) -> int:
-    """Bytes of a tensor's elements; of a sparse one, of what it stores."""
-    try:
-        if tensor.layout is torch.strided:
-            return tensor.numel() * tensor.element_size()
-        if tensor.layout is torch.sparse_coo:
-            return tensor._values().nbytes + tensor._indices().nbytes
-        return tensor.values().nbytes
-    except (RuntimeError, NotImplementedError):
-        return 0

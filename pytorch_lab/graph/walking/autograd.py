@@ -19,8 +19,8 @@ import torch
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.record import Node, Saved, Shape
-from pytorch_lab.graph.recording.tensors import size_of
+from pytorch_lab.graph.schema import Node, Saved, Shape
+from pytorch_lab.graph.stats import size_of
 from pytorch_lab.graph.walking.nodes import (
     KNOWN_TYPES,
     Attributes,

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Node, Stats
+from pytorch_lab.graph.schema import Node, Stats
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.hooks import our_handles
 from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, is_freed

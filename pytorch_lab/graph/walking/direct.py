@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.walking.autograd import PACKED, Live
 from pytorch_lab.graph.walking.engines import Gradients, Stop
 from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of, spell

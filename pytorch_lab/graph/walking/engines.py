@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.hooks import our_handles
 from pytorch_lab.graph.walking.turns import turns, waiting_for

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import torch
 from torch.utils.hooks import RemovableHandle
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.walking.autograd import Live, edge_of, nothing
 
 

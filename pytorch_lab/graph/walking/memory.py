@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 
 
 def timeline(
@@ -22,7 +22,7 @@ def timeline(
         `("op", place, bytes)` for each op, then `("node", place, bytes)` for each node.
 
     Example:
-        >>> from pytorch_lab.graph.record import Saved
+        >>> from pytorch_lab.graph.schema import Saved
         >>> kept = Saved("result", (3,), "float32", 12, 0, 0, None)
         >>> rest = (), (), ((3,),), "float32", "cpu", (kept,), True, None, 0, 1, (), 0
         >>> timeline([Node(0, "ExpBackward0", "builtin", *rest)], [0], [0])

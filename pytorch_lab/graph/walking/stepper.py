@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.walking.autograd import Live, edge_of, freeze, walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop

@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import itemgetter
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 
 _sequence = itemgetter(Node._fields.index("sequence"))
 Targets = Sequence[tuple[int, ...]]  # where the gradients of each node go

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from pytorch_lab.graph.record import Node
+from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.hooks import our_handles
 

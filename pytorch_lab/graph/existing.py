@@ -10,8 +10,8 @@ import types
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.recorded import GraphRecord, Parts
-from pytorch_lab.graph.recording.naming import Names
+from pytorch_lab.graph.graph_record import GraphRecord, Parts
+from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.walking.autograd import freeze, walk
 
 _NOTEBOOK = ("In", "Out", "exit", "quit", "get_ipython")  # what IPython puts beside the reader's

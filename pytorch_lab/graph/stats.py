@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from pytorch_lab.graph.record import Stats
+from pytorch_lab.graph.schema import Stats
 
 _SAFE = 1e-15
 MOST_NUMBERS = 64  # elements kept with values="full"
@@ -85,3 +85,15 @@ def _measure(plain: torch.Tensor, count: int) -> Stats:
     zeros = missing + plain.numel() - int(torch.count_nonzero(plain))
     mean = plain.sum().item() / max(count - nan - inf, 1)
     return Stats(low, high, mean, torch.linalg.vector_norm(plain).item(), zeros / count, nan, inf)
+
+
+def size_of(tensor: torch.Tensor) -> int:
+    """Bytes of a tensor's elements; of a sparse one, of what it stores."""
+    try:
+        if tensor.layout is torch.strided:
+            return tensor.numel() * tensor.element_size()
+        if tensor.layout is torch.sparse_coo:
+            return tensor._values().nbytes + tensor._indices().nbytes
+        return tensor.values().nbytes
+    except (RuntimeError, NotImplementedError):
+        return 0

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.record import Call, Node, Op, Value
-from pytorch_lab.graph.recording.stats import summarise
+from pytorch_lab.graph.schema import Call, Node, Op, Value
+from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.graph.walking.backward import Seen, Summary, watch
 from pytorch_lab.graph.walking.hooks import Recorded
