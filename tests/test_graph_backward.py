@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytorch_lab.graph import record
 from pytorch_lab.graph.schema import Node, Saved
 from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.autograd import freeze, walk
@@ -248,3 +249,25 @@ def test_what_rises_falls_to_nothing(saved: list[list[tuple[int, int]]]) -> None
     for step, i in enumerate(reversed(range(len(nodes)))):
         held = {storage for kept in saved[:i] for storage, _ in kept}
         assert line[len(nodes) + step] == ("node", i, 8 * len(held))
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_full_values_keep_the_elements_of_small_gradients(inside):
+    w = torch.tensor([1.0, -2.0], requires_grad=True)
+    big = torch.ones(65, requires_grad=True)
+
+    def step():
+        loss = (w * w * w).sum() + big.sum()
+        if inside:
+            loss.backward()
+        return loss
+
+    rec = record(step, values="full", backward=not inside)
+    leaves = {node.parameter: node.numbers for node in rec.nodes if node.kind == "accumulate"}
+    assert leaves == {"w": ((3.0, 12.0),), "big": (None,)}
+    assert all(len(node.numbers) == len(node.grads) for node in rec.nodes)
+
+
+def test_a_summary_keeps_no_elements_of_gradients():
+    rec = record(lambda: torch.ones(2, requires_grad=True).exp().sum(), backward=True)
+    assert {node.numbers for node in rec.nodes} == {()}

@@ -12,9 +12,9 @@ import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.schema import Call, Node, Op, Value
-from pytorch_lab.graph.stats import summarise
+from pytorch_lab.graph.stats import numbers_of, summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
-from pytorch_lab.graph.walking.backward import Seen, Summary, watch
+from pytorch_lab.graph.walking.backward import Seen, watch
 from pytorch_lab.graph.walking.hooks import Recorded
 from pytorch_lab.graph.walking.memory import timeline
 from pytorch_lab.graph.walking.nodes import sequence_of
@@ -241,8 +241,10 @@ class GraphRecord:
             ((0, 1, 2), tensor([2., 2., 2.]))
         """
         results = self._alive()
-        summary = summarise if any(value.stats for value in self.values) else None
-        self.walk_back(walk(results), results[self._root or 0], gradient, summary, retain_graph)
+        root = results[self._root or 0]
+        looked = "summary" if any(value.stats for value in self.values) else "none"
+        looked = "full" if any(value.numbers for value in self.values) else looked
+        self.walk_back(walk(results), root, gradient, looked, retain_graph)
         if not retain_graph:
             self.release()
         return self
@@ -301,7 +303,7 @@ class GraphRecord:
         live: Live,
         root: torch.Tensor,
         gradient: torch.Tensor | None,
-        summary: Summary | None,
+        values: str,
         retain_graph: bool = False,
     ) -> None:
         """Run torch's backward from a result, and take into the record what it did.
@@ -310,7 +312,7 @@ class GraphRecord:
             live: the graph, its places those of the record.
             root: the result.
             gradient: of its shape; ones if there is none.
-            summary: makes the figures of the gradients.
+            values: what is kept of each gradient: "none", "summary" or "full".
             retain_graph: as for `backward`.
         """
         if gradient is None and (root.numel() != 1 or root.is_complex()):
@@ -320,7 +322,8 @@ class GraphRecord:
             )
         seen = None
         try:
-            with watch(live, summary) as seen:
+            summary = None if values == "none" else summarise
+            with watch(live, summary, numbers_of if values == "full" else None) as seen:
                 root.backward(gradient, retain_graph=retain_graph)
         except Exception as error:  # noqa: BLE001 - a record is wanted of what goes wrong, too
             self.error = f"{type(error).__name__}: {error} (in backward)"

@@ -155,6 +155,7 @@ class Node(NamedTuple):
     sequence: int  # torch's own count; the larger is the younger. -1 for AccumulateGrad
     grads: tuple[Stats | None, ...]  # of the gradients that reached it; empty if it did not run
     hooks: int  # how many hooks of the reader's are on it
+    numbers: tuple[tuple[float, ...] | None, ...] = ()  # of these gradients, as `Value.numbers`
 
 
 class Call(NamedTuple):

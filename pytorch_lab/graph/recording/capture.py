@@ -26,7 +26,6 @@ from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
-from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
 
@@ -164,8 +163,9 @@ class _Run:
         if self.root is None:
             record.notes += ("no result requires a gradient, so there was no backward",)
             return
-        summary = None if self.values == "none" else summarise
-        record.walk_back(self.recorder.grown.live, self.results[self.root], None, summary)
+        record.walk_back(
+            self.recorder.grown.live, self.results[self.root], None, values=self.values
+        )
 
     def recorded(self) -> Recorded | None:
         """The live graph, if it is kept and there cannot be hooks on it."""

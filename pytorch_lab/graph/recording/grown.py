@@ -14,9 +14,9 @@ from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Rows
 from pytorch_lab.graph.recording.tensors import Look, Tensors
 from pytorch_lab.graph.schema import Node, Shape
-from pytorch_lab.graph.stats import size_of
+from pytorch_lab.graph.stats import numbers_of, size_of, summarise
 from pytorch_lab.graph.walking.autograd import Identity, Live, freeze, spell, walk
-from pytorch_lab.graph.walking.backward import Seen, Summary, watch
+from pytorch_lab.graph.walking.backward import Seen, watch
 
 
 class Grown:
@@ -29,14 +29,15 @@ class Grown:
         reached: the leaves' nodes that the last backward inside the recorded code reached.
     """
 
-    def __init__(self, tensors: Tensors, names: Names, summary: Summary | None) -> None:
+    def __init__(self, tensors: Tensors, names: Names, values: str) -> None:
         self.live = Live()
         self.nodes: list[Node] = []
         self.seen: Seen | None = None
         self.reached: list[int] = []
         self._tensors = tensors
         self._names = names
-        self._summary = summary
+        self._summary = None if values == "none" else summarise
+        self._numbers = numbers_of if values == "full" else None
 
     def read(self, roots: Iterable[Any], rows: Rows) -> None:
         """Walk from more roots, and from all that is alive, and read the nodes that are new."""
@@ -61,7 +62,7 @@ class Grown:
         live = walk(roots)
         seen = Seen()
         try:
-            with watch(live, self._summary) as seen:
+            with watch(live, self._summary, self._numbers) as seen:
                 return run()
         finally:
             place_of = [self.live.place[node] for node in live.nodes]
@@ -73,6 +74,7 @@ class Grown:
         whole = self.seen = self.seen or Seen()
         whole.order += [place_of[place] for place in seen.order]
         whole.grads |= {place_of[place]: grads for place, grads in seen.grads.items()}
+        whole.numbers |= {place_of[place]: numbers for place, numbers in seen.numbers.items()}
         whole.accumulated |= {place_of[place]: how for place, how in seen.accumulated.items()}
         whole.empty |= {place_of[place] for place in seen.empty}
 

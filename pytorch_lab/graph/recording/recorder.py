@@ -23,7 +23,6 @@ from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
 from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.recording.traits import Trait, trait_of
-from pytorch_lab.graph.stats import summarise
 from pytorch_lab.graph.walking.hooks import our_handles
 
 _C: Any = torch._C  # whose parts the type checker does not know
@@ -57,7 +56,7 @@ class Recorder(TorchFunctionMode):
         self._ops, self._nodes_made = self.rows.ops, self.rows.made
         self.tensors = Tensors(names, values, _sequence(), self.rows)
         self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
-        self.grown = Grown(self.tensors, names, None if values == "none" else summarise)
+        self.grown = Grown(self.tensors, names, values)
         self.calls: list[Entered] = []
         self.ends: list[int] = []
         self._call: int | None = None

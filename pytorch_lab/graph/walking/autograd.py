@@ -229,13 +229,13 @@ class _Freezer:
         metadata = getattr(node, "_input_metadata", ())
         if kind == "accumulate":
             leaf = node.variable
-            rest = ((), None, self.names(leaf) or "", None, -1, (), hooks_of(leaf))
+            rest = ((), None, self.names(leaf) or "", None, -1, (), hooks_of(leaf), ())
             look = None
         else:
             sequence = sequence_of(node)
             op = self.op_of_node(place, sequence)
             saved = self._saved(node, attributes, op) if attributes else ()
-            rest = (saved, None, None, op, sequence, (), 0)
+            rest = (saved, None, None, op, sequence, (), 0, ())
             look = self.received.get(sequence)
         if look is not None and len(metadata) == 1:
             shape = look[0]

@@ -20,7 +20,9 @@ from pytorch_lab.graph.walking.hooks import our_handles
 from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, is_freed
 
 Summary = Callable[[torch.Tensor], Stats | None]
+Numbers = tuple[float, ...] | None
 Gradients = tuple[torch.Tensor | None, ...]
+Hook = Callable[[Any], None]
 
 
 class Seen:
@@ -31,6 +33,7 @@ class Seen:
             backwards is there twice.
         grads: the summaries of the gradients that reached a place, if a summary was asked for;
             None where no gradient came.
+        numbers: the elements of these gradients, if they were asked for.
         accumulated: the places of AccumulateGrad nodes that ran, each with "set" if its leaf had no
             `.grad` before and "added" if it had one.
         empty: the places of nodes that can keep something, and keep nothing now.
@@ -39,16 +42,17 @@ class Seen:
     def __init__(self) -> None:
         self.order: list[int] = []
         self.grads: dict[int, tuple[Stats | None, ...]] = {}
+        self.numbers: dict[int, tuple[Numbers, ...]] = {}
         self.accumulated: dict[int, str] = {}
         self.empty: frozenset[int] = frozenset()
 
     def fill(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
-        """The records with what backward added to them: `grads` and `freed`.
+        """The records with what backward added to them: `grads`, `numbers` and `freed`.
 
         Args:
             nodes: frozen before backward.
         """
-        ran, empty, grads = set(self.order), self.empty, self.grads
+        ran, empty, grads, numbers = set(self.order), self.empty, self.grads, self.numbers
         filled = []
         for node in nodes:
             place = node.index
@@ -56,18 +60,26 @@ class Seen:
             freed = place in empty if node.saved else None
             if received or freed is not None:
                 # `_replace` takes three times as long
-                node = tuple.__new__(Node, (*node[:9], freed, *node[10:13], received, node[14]))
+                node = tuple.__new__(
+                    Node,
+                    (*node[:9], freed, *node[10:13], received, node[14], numbers.get(place, ())),
+                )
             filled.append(node)
         return tuple(filled)
 
 
 @contextmanager
-def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
+def watch(
+    live: Live,
+    summary: Summary | None = None,
+    numbers: Callable[[torch.Tensor], Numbers] | None = None,
+) -> Iterator[Seen]:
     """Note which nodes run, and what reaches them.
 
     Args:
         live: the graph; nodes outside of it are not noticed.
         summary: is called with every gradient. Without it no gradient is looked at.
+        numbers: is called with every gradient, too, beside `summary`.
 
     Example:
         >>> import torch
@@ -97,7 +109,7 @@ def watch(live: Live, summary: Summary | None = None) -> Iterator[Seen]:
             if summary is None:
                 _note_order(live, had, seen, hooks)
             else:
-                _note_gradients(live, range(len(live)), seen, hooks, summary)
+                _note_gradients(live, range(len(live)), hooks, _looker(seen, summary, numbers))
         try:
             yield seen
         finally:
@@ -133,23 +145,32 @@ def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStac
             official.append(here)
         else:
             register(carrier)
-    _note_gradients(live, official, seen, hooks, None)
+    _note_gradients(live, official, hooks, lambda here: lambda _: order.append(here))
 
 
 def _note_gradients(
-    live: Live, places: Sequence[int], seen: Seen, hooks: ExitStack, summary: Summary | None
+    live: Live, places: Sequence[int], hooks: ExitStack, hook_of: Callable[[int], Hook]
 ) -> None:
     for place in places:
-        handle = live.nodes[place].register_prehook(_hook(seen, place, summary))
-        hooks.callback(handle.remove)
+        hooks.callback(live.nodes[place].register_prehook(hook_of(place)).remove)
 
 
-def _hook(seen: Seen, place: int, summary: Summary | None) -> Callable[[Any], None]:
-    def note(gradients: Gradients) -> None:
-        seen.order.append(place)
-        if summary is not None:
-            seen.grads[place] = tuple(
-                [None if gradient is None else summary(gradient) for gradient in gradients]
-            )
+def _looker(
+    seen: Seen, summary: Summary, numbers: Callable[[torch.Tensor], Numbers] | None
+) -> Callable[[int], Hook]:
+    """Hooks that take the figures of what reaches a place, and its elements if they are wanted."""
 
-    return note
+    def hook_of(place: int) -> Hook:
+        def note(gradients: Gradients) -> None:
+            seen.order.append(place)
+            seen.grads[place] = _each(summary, gradients)
+            if numbers is not None:
+                seen.numbers[place] = _each(numbers, gradients)
+
+        return note
+
+    return hook_of
+
+
+def _each(look: Callable[[torch.Tensor], Any], gradients: Gradients) -> tuple[Any, ...]:
+    return tuple([None if gradient is None else look(gradient) for gradient in gradients])
