@@ -10,7 +10,6 @@ Exit codes: 0 it worked; 1 it worked and the answer is no (a check failed, the c
 import io
 import json
 import re
-import signal
 import sys
 import textwrap
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from pytorch_lab import __version__
+from pytorch_lab import __version__, instructor
 from pytorch_lab.errors import LabError
 
 app = typer.Typer(
@@ -131,67 +130,7 @@ def check(
     raise typer.Exit(0 if passed == len(verdicts) else 1)
 
 
-@app.command()
-def release(
-    solutions: Annotated[list[Path], typer.Argument(metavar="SOLUTION...")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the students' notebooks go.")],
-) -> None:
-    """Make the students' notebooks from the solutions."""
-    from pytorch_lab import grading
-
-    for path in grading.release(solutions, out):
-        print(path)
-
-
-@app.command()
-def grade(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
-    assignment: Annotated[
-        Path, typer.Option(metavar="NOTEBOOK", help="The solution that was released.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where grades.csv goes.")],
-    seed: Annotated[
-        int, typer.Option(help="Choose it yourself, and no input can be foreseen.")
-    ] = 0,
-    sandbox: Annotated[
-        bool, typer.Option(help="Keep students' code from your files and network.")
-    ] = True,
-    timeout_cell: Annotated[
-        int, typer.Option(min=1, metavar="S", help="Seconds a cell may take.")
-    ] = 60,
-    workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Submissions run at a time.")
-    ] = 1,
-    db: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Gradebook; default: DIR/gradebook.sqlite."),
-    ] = None,
-) -> None:
-    """Grade a folder of submissions, and write DIR/grades.csv."""
-    from pytorch_lab import grading
-    from pytorch_lab.grading.trouble import one_line
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
-    try:
-        rows = grading.grade(
-            folder, assignment, out,
-            seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
-            db=db,
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
-    students = sorted({row.student for row in rows})
-    width = max((len(one_line(student)) for student in students), default=0)
-    for student in students:
-        theirs = [row for row in rows if row.student == student]
-        points = sum(row.points for row in theirs)
-        print(
-            f"{one_line(student):{width}}  {points:g} of {sum(row.max_points for row in theirs):g}"
-        )
-    print(f"{len(students)} graded: {out / 'grades.csv'}")
-    if not sandbox:
-        print("Without a sandbox: the students' code ran as you.")
+instructor.register(app)
 
 
 @app.command()

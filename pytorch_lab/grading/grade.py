@@ -4,15 +4,10 @@ A submission that cannot be run is a row with a reason; only a fault of the assi
 machine, is an error.
 """
 
-import csv
-import io
-import re
 import tempfile
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from nbformat import NotebookNode
 
@@ -20,6 +15,7 @@ from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
 from pytorch_lab.grading.gradebook import Gradebook
 from pytorch_lab.grading.judging import Assignment, Verdicts, judge
+from pytorch_lab.grading.marks import Row, grades_csv
 from pytorch_lab.grading.notebooks import read, replace, why_not
 from pytorch_lab.grading.overlay import Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
@@ -27,18 +23,6 @@ from pytorch_lab.grading.trouble import one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 
 BOOK = "gradebook.sqlite"  # in the folder of the marks
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of `grades.csv`."""
-
-    student: str
-    exercise: str
-    points: float
-    max_points: float
-    status: str
-    reason: str
 
 
 @dataclass
@@ -107,7 +91,7 @@ def grade(
     with closing(Gradebook(db or f"sqlite:///{(out / BOOK).resolve()}")) as book:
         batch.verdicts, batch.ended = judge(assigned, running, book, workers)
     rows = [row for submission in found for row in _rows(batch, submission.student)]
-    replace(out / "grades.csv", _csv(rows))
+    replace(out / "grades.csv", grades_csv(rows))
     return rows
 
 
@@ -155,27 +139,10 @@ def _verdict(batch: _Batch, student: str, exercise: Exercise) -> tuple[str, str]
     if exercise.id in made.status:
         status, reason = made.status[exercise.id]
     elif said is not None:
-        status, reason = said
+        status, reason = said.status, said.reason
     elif made.worth_running:
         status, reason = "kernel_died", batch.ended or "the run gave no result for this exercise"
     else:
         status, reason = "not_attempted", "the answer is still the stub"
     notes = [reason, *made.notes_of.get(exercise.id, []), *made.notes]
     return status, one_line("; ".join(filter(None, notes)))
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    """The text of `grades.csv`; no cell of it is taken for a formula by a spreadsheet."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([column.name for column in fields(Row)])
-    for row in rows:
-        writer.writerow([_safe(value) for value in astuple(row)])
-    return text.getvalue()
-
-
-def _safe(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    text = one_line(value)
-    return f"'{text}" if re.match(r"[=+\-@]", text) else text

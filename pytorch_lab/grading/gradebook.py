@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     DateTime,
+    Float,
     String,
     Text,
     UniqueConstraint,
@@ -36,6 +37,10 @@ class Verdict(NamedTuple):
 
     status: str
     reason: str
+    misconception: str = ""  # the mutant that reveals the same
+    hint: str = ""
+    shown: str = ""  # what the visible check printed in the graded kernel
+    seconds: float = 0.0  # that the exercise's cells ran
 
 
 class _Table(DeclarativeBase):
@@ -52,6 +57,10 @@ class _Verdict(_Table):
     student: Mapped[str] = mapped_column(String(500), index=True)
     status: Mapped[str] = mapped_column(String(40))
     reason: Mapped[str] = mapped_column(Text)
+    misconception: Mapped[str] = mapped_column(Text, default="")
+    hint: Mapped[str] = mapped_column(Text, default="")
+    shown: Mapped[str] = mapped_column(Text, default="")
+    seconds: Mapped[float] = mapped_column(Float, default=0.0)
     at: Mapped[datetime.datetime] = mapped_column(DateTime(timezone=True))
 
 
@@ -78,8 +87,8 @@ class Gradebook:
     Example:
         >>> book = Gradebook("sqlite://")
         >>> book.keep("k1", "ada", {"03.1": Verdict("passed", "")})
-        >>> book.known("k1")
-        {'03.1': Verdict(status='passed', reason='')}
+        >>> book.known("k1")["03.1"].status
+        'passed'
     """
 
     def __init__(self, url: str) -> None:
@@ -98,7 +107,7 @@ class Gradebook:
         """The verdicts on a key, by exercise; empty if it was never run to its end."""
         with Session(self.engine) as session:
             rows = session.scalars(select(_Verdict).where(_Verdict.key == key))
-            return {row.exercise: Verdict(row.status, row.reason) for row in rows}
+            return {row.exercise: _verdict(row) for row in rows}
 
     def keep(self, key: str, student: str, verdicts: Mapping[str, Verdict]) -> None:
         """Settle a key; if another run has settled it meanwhile, that stands.
@@ -110,8 +119,8 @@ class Gradebook:
         try:
             with Session(self.engine) as session, session.begin():
                 session.add_all(
-                    _Verdict(key=key, exercise=e, student=student, status=s, reason=r, at=now)
-                    for e, (s, r) in verdicts.items()
+                    _Verdict(key=key, exercise=e, student=student, at=now, **said._asdict())
+                    for e, said in verdicts.items()
                 )
         except IntegrityError:
             return
@@ -125,6 +134,10 @@ class Gradebook:
     def close(self) -> None:
         """Let go of the database."""
         self.engine.dispose()
+
+
+def _verdict(row: Any) -> Verdict:
+    return Verdict(*(getattr(row, name) for name in Verdict._fields))
 
 
 def _patient(connection: Any, _record: Any) -> None:
