@@ -37,7 +37,7 @@ _ENV = {
 
 
 Record = dict[str, Any]
-_KEYS = {"submission", "exercise", "status", "reason"}
+_KEYS = {"submission", "exercise", "status", "reason", "shown"}
 
 
 @dataclass
@@ -115,4 +115,5 @@ def record_in(line: str) -> Record | None:
 def _is_the_plugins(record: Record) -> bool:
     """Whether the plugin could have written this."""
     texts = all(isinstance(record.get(key), str) for key in _KEYS)
-    return texts and record["status"] in STATUSES
+    others = isinstance(record.get("seconds"), float) and isinstance(record.get("reveals"), list)
+    return texts and others and record["status"] in STATUSES

@@ -9,7 +9,8 @@ comes out is what the grader runs:
     answer   the student's answer to an exercise
     check    the hidden check, on the grader's seed
 
-The visible checks are left out: they are feedback, and no point hangs on them.
+The visible checks are feedback, and no point hangs on them: none is a cell of its own, but each
+hidden check carries the source of the visible one, to be asked after a wrong answer.
 """
 
 import re
@@ -26,6 +27,8 @@ from pytorch_lab.grading.release import student_source
 
 MIME = "application/vnd.pytorch-lab.value+json"
 ROLE = "pytorch_lab"  # the key of our own entry in a cell's metadata
+
+_PANEL = re.compile(r"^(?:lab|checks)\.exercise\((.*)\)\s*$", re.MULTILINE)
 
 # Control comments and tags by which a cell could tell nbval or nbclient not to judge it.
 _COMMENT = re.compile(r"^\s*#+\s*((?:NBVAL|PYTEST)_\w+)", re.MULTILINE)
@@ -220,6 +223,17 @@ def _lay_check(
         and known["exercise"] == exercise.id
     ]
     added.metadata[ROLE]["untouched"] = all(known["untouched"] for known in answers)
+    added.metadata[ROLE]["visible"] = _visible_source(exercise, instructor)
+
+
+def _visible_source(exercise: Exercise, instructor: NotebookNode) -> str:
+    """The exercise's visible check, showing its verdict as text instead of in a panel."""
+    sources = [
+        cell.source
+        for cell in instructor.cells
+        if (known := facts(cell)) and known.exercise == exercise.id and _is_visible_check(cell)
+    ]
+    return "\n".join(_PANEL.sub(r"print(checks.run(\1))", source) for source in sources)
 
 
 def _control_marker(cell: NotebookNode) -> str:

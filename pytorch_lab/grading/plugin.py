@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import signal
+import time
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
@@ -26,14 +27,17 @@ import nbformat
 from nbval.plugin import IPyNbCell, IPyNbFile, NbCellError
 
 from pytorch_lab import scratch
-from pytorch_lab.checks.compare import difference
 from pytorch_lab.errors import LabError
 from pytorch_lab.grading.kernel import KernelDied, TimedOut, WatchedKernel
-from pytorch_lab.grading.overlay import MIME, ROLE
+from pytorch_lab.grading.overlay import ROLE
 from pytorch_lab.grading.trouble import one_line, trouble
+from pytorch_lab.grading.values import bounded, judge, reveals, text
 
 # What reading a message that no honest kernel sends may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RuntimeError)
+
+# Verdicts to which the visible check has nothing to add.
+UNHELPED = ("passed", "not_attempted", "timed_out", "kernel_died")
 
 
 class NoKernel(Exception):
@@ -78,6 +82,7 @@ class GradedFile(IPyNbFile):
         super().__init__(*args, **kwargs)
         self.ended: dict[str, tuple[str, str]] = {}  # exercise -> its verdict, once it has one
         self.raised: dict[str, str] = {}  # exercise -> what its answer raised
+        self.seconds: defaultdict[str, float] = defaultdict(float)  # exercise -> of its cells
         self.left_out: dict[str, tuple[str, str]] = {}  # who cost a kernel -> exercise, how
         self.again: list[GradedCell] = []  # what a fresh kernel must run first
         self.last: GradedCell | None = None
@@ -223,12 +228,15 @@ class GradedCell(IPyNbCell):
         if kernel is not None:
             # The instructor's cells import torch, which takes long on a busy machine.
             kernel.patient = self.role == "given"
+        started = time.monotonic()
         try:
             super().runtest()
         except NbCellError as error:
             if kernel is None or not kernel.is_alive():
                 raise KernelDied from error
             raise
+        finally:
+            self.parent.seconds[self.exercise] += time.monotonic() - started
         if kernel is not None and kernel.asked_to_exit:
             raise KernelDied
 
@@ -279,56 +287,47 @@ class GradedCell(IPyNbCell):
         if status in ("failed", "raised") and untouched:
             status, reason = "not_attempted", "the answer is still the stub"
         told = one_line("; ".join(filter(None, [reason, file.note(self.exercise)])))
+        revealed = reveals(self.test_outputs or [])
         record: dict[str, Any] = {
             "submission": file.path.stem,
             "exercise": self.exercise,
             "status": status,
             "reason": told,
+            "seconds": round(file.seconds[self.exercise], 3),
+            "shown": "" if status in UNHELPED else self.visibly(),
+            "reveals": [],
         }
         if self.config.option.lab_reference:
-            record["reveals"] = reveals(self.test_outputs or [])
+            record["reveals"] = revealed
+        elif status == "failed":
+            record["reveals"] = bounded(revealed)
         line = json.dumps(record) + "\n"
         with open(self.config.option.lab_results, "a", encoding="utf-8", closefd=False) as results:
             results.write(line)
         if status != "passed":
             raise NotPassed(f"{status}: {told}")
 
+    def visibly(self) -> str:
+        """What the exercise's visible check shows in this kernel; no point hangs on it."""
+        file, source = self.parent, self.cell.metadata[ROLE].get("visible")
+        if not source or file.kernel is None:
+            return ""
+        asked = GradedCell.from_parent(
+            file,
+            name="visible",
+            cell_num=self.cell_num,
+            cell=nbformat.v4.new_code_cell(source, metadata=self.cell.metadata),
+            options=defaultdict(bool),
+        )
+        try:
+            asked.execute()
+        except NbCellError:
+            pass
+        except (KernelDied, TimedOut, *UNREADABLE):
+            file.lose_kernel()
+            return ""
+        return text(asked.test_outputs or [])
+
     def repr_failure(self, excinfo: Any, *args: Any) -> str:
         """One line, for whoever reads the grader's log."""
         return f"{type(excinfo.value).__name__}: {excinfo.value}"
-
-
-def reveals(outputs: list[Any]) -> list[Any]:
-    """What a cell's outputs hold under our MIME type, in their order.
-
-    Example:
-        >>> reveals([{"output_type": "stream", "text": "noise"}])
-        []
-    """
-    found = [output["data"] for output in outputs if isinstance(output.get("data"), dict)]
-    # Through JSON, so that they are plain dicts and lists, not a notebook's nodes.
-    return json.loads(json.dumps([data[MIME] for data in found if MIME in data]))
-
-
-def judge(got: list[Any], want: list[Any]) -> str:
-    """Why the revealed values are not the reference's; nothing when they are.
-
-    Example:
-        >>> one = {"label": "n", "value": {"is": "int", "value": 1}}
-        >>> judge([one], [one])
-        ''
-        >>> judge([], [one])
-        "the check came to no end: expected the value 'n', got none"
-    """
-    for at, wanted in enumerate(want):
-        if at >= len(got):
-            return f"the check came to no end: expected the value {wanted['label']!r}, got none"
-        label = got[at].get("label") if isinstance(got[at], dict) else None
-        if label != wanted["label"]:
-            return f"expected the value {wanted['label']!r}, got {str(label)[:60]!r}"
-        found = difference(got[at].get("value"), wanted["value"], wanted["label"])
-        if found:
-            return found
-    if len(got) > len(want):
-        return f"expected {len(want)} values, got {len(got)}: something else revealed a value"
-    return ""

@@ -8,8 +8,8 @@ import pytest
 from pytorch_lab.checks.compare import encode
 from pytorch_lab.grading.kernel import OUTPUT_BYTES, WatchedKernel
 from pytorch_lab.grading.overlay import MIME
-from pytorch_lab.grading.plugin import judge, reveals
 from pytorch_lab.grading.trouble import one_line, trouble
+from pytorch_lab.grading.values import bounded, judge, reveals, text
 
 
 def value(label, x):
@@ -56,6 +56,12 @@ def test_only_our_mime_type_counts():
     ]
     assert reveals(outputs) == [A, B]
     assert type(reveals(outputs)[0]) is dict
+
+
+def test_what_is_carried_along_is_bounded():
+    assert bounded([A, B]) == [A, B]
+    assert bounded([value("a", "x" * 9_000)] * 9) == []
+    assert len(text([nbformat.v4.new_output("stream", text="x" * 5_000)])) == 4_000
 
 
 def error(name, said, *traceback):

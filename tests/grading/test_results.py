@@ -10,7 +10,8 @@ from pytorch_lab.grading.nbval_run import record_in
 
 
 def record(submission, exercise, status):
-    return {"submission": submission, "exercise": exercise, "status": status, "reason": ""}
+    told = {"submission": submission, "exercise": exercise, "status": status, "reason": ""}
+    return told | {"seconds": 0.5, "shown": "", "reveals": []}
 
 
 def test_lines_that_are_no_record_are_passed_over():
@@ -47,7 +48,8 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
 
 
 @pytest.mark.parametrize(
-    "odd", [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}]
+    "odd",
+    [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}, {"seconds": "long"}],
 )
 def test_a_record_of_other_types_or_an_unknown_status_is_none(odd):
     assert record_in(json.dumps(record("00000", "03.1", "passed") | odd)) is None
