@@ -256,8 +256,8 @@ def test_a_line_of_a_notebook_is_a_line_of_its_cell() -> None:
     exec(compile("".join(lines), file, "exec"), cell)
     found = describe(cell["Lost"](), torch.ones(2, 2)).invisible
     assert [(thing.path, thing.line) for thing in found] == [
-        ("layers[0]", "cell:5"),
-        ("forward().Dropout", "cell:7"),
+        ("layers[0]", "cell line 5"),
+        ("forward().Dropout", "cell line 7"),
     ]
 
 

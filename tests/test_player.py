@@ -7,7 +7,6 @@ import zlib
 
 import pytest
 import torch
-from torch import nn
 
 import pytorch_lab as lab
 from pytorch_lab import graph
@@ -16,30 +15,12 @@ from pytorch_lab.graph.schema import KINDS, Stats
 from pytorch_lab.widgets import player_source, player_state
 from pytorch_lab.widgets.base import asset
 from pytorch_lab.widgets.player import Player
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1 = nn.Linear(4, 8)
-        self.fc2 = nn.Linear(8, 2)
-
-    def forward(self, x):
-        h = self.fc1(x).relu()
-        with torch.no_grad():
-            shift = h.mean()
-        return self.fc2(h - shift)
-
-
-def step(net, x, y):
-    return nn.functional.cross_entropy(net(x), y)
+from tests.player_runs import trained_step
 
 
 @pytest.fixture(scope="module")
 def trained():
-    torch.manual_seed(0)
-    net, x, y = Net(), torch.randn(3, 4), torch.tensor([0, 1, 1])
-    return graph.record(step, net, x, y, backward=True)
+    return trained_step()
 
 
 def sums(distances):
@@ -172,6 +153,17 @@ def test_saved_tensors_are_named_with_bytes_and_version(trained):
     assert [each[:4] for each in saved] == [["result", [3, 8], "float32", 96]]
 
 
+def test_a_node_brings_the_numbers_of_its_gradient(trained):
+    places = player_state.node_places(trained)
+    told = player_state.pick(trained, (), places)["nodes"]
+    for node, place in places.items():
+        (wanted,) = trained.nodes[node].numbers
+        assert told[str(place)]["numbers"] == [[float(f"{n:.4g}") for n in wanted]]
+    summary = graph.record(torch.exp, torch.ones(2, requires_grad=True), backward=True)
+    told = player_state.pick(summary, (), range(2))["nodes"]
+    assert not any("numbers" in node for node in told.values())
+
+
 def test_numbers_that_json_does_not_have_are_sent_as_words():
     record = graph.record(lambda x: x.log(), torch.tensor([-1.0, 0.0, 1.0]), values="full")
     text = json.dumps(Player(record).state, allow_nan=False)
@@ -205,6 +197,7 @@ def test_the_page_holds_everything_and_asks_nobody(trained, tmp_path):
     state = json.loads(re.search(r'id="state">(.*?)</script>', page, re.DOTALL)[1])
     assert set(state["scenes"]) == {"ops", "autograd"}
     assert len(state["details"][0]["values"]) == len(trained.values)
+    assert all(node["numbers"] for node in state["details"][0]["nodes"].values())
     assert state["source"] == [player_source.source(trained)]
 
 

@@ -36,7 +36,7 @@ class Site(NamedTuple):
 
     @property
     def where(self) -> str:
-        """`model.py:12`, or `cell:3` in a notebook; empty without a line."""
+        """`model.py:12`, or `cell [7] line 3` in a notebook; empty without a line."""
         from pytorch_lab.modules.lines import spell_line
 
         return spell_line(self.file, self.line) if self.line else ""

@@ -70,7 +70,8 @@ def _op_line(record: GraphRecord, op: Op) -> _Line:
     name = f"{'▸ ' * _depth(record, op)}{op.name}{_mark(op, results)}"
     reads = " ".join(_spell(record.values[place]) for place in op.inputs)
     keeps = spell_bytes(op.saved_bytes) if op.saved_bytes else ""
-    text = _columns(str(op.index), name, shape, reads, op.site.where, keeps)
+    where = op.site.where.removeprefix("cell ")  # the head of the column says what it is
+    text = _columns(str(op.index), name, shape, reads, where, keeps)
     return _Line((name, shape, op.site, _pattern(op.module)), text)
 
 

@@ -1,11 +1,13 @@
 """Which line of the learner's code made this? Names such as `model.py:12`, the same in every run.
 
-A notebook's cell lives in a file whose name changes with the process, so it is written `cell:12`.
+A notebook's cell lives in a file whose name changes with the process, so it is written as the
+notebook shows it: `cell [7] line 12` is the twelfth line of the cell that has run as number 7.
 """
 
 import ast
 import functools
 import inspect
+import sys
 import textwrap
 import types
 from pathlib import Path
@@ -16,11 +18,35 @@ from pytorch_lab.modules.reach import is_library_file, written_here
 
 
 def spell_line(file: str, line: int) -> str:
-    """How a line is written: the file's name without its folder, and the number."""
-    name = Path(file).name
-    if "ipykernel_" in file or name.startswith("<"):
-        name = "cell"
-    return f"{name}:{line}"
+    """How a line is written: its file as `spell_file` has it, and the number.
+
+    Example:
+        >>> spell_line("/home/ada/model.py", 12), spell_line("/tmp/ipykernel_9/271.py", 12)
+        ('model.py:12', 'cell line 12')
+    """
+    name = spell_file(file)
+    return f"{name} line {line}" if is_cell(file) else f"{name}:{line}"
+
+
+def spell_file(file: str) -> str:
+    """A file's name without its folder; a cell of this process's notebook by its number."""
+    if not is_cell(file):
+        return Path(file).name
+    number = _number_of_cell(file)
+    return f"cell [{number}]" if number else "cell"
+
+
+def is_cell(file: str) -> bool:
+    """Whether a source file is a notebook's cell, or what was typed into a terminal."""
+    return "ipykernel_" in file or Path(file).name.startswith("<")
+
+
+def _number_of_cell(file: str) -> str:
+    """The number beside a cell, from what IPython writes in its tracebacks: `Cell In[7]`."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    label = shell.compile.format_code_name(file) if shell is not None else None
+    return label[1].removeprefix("In[").removesuffix("]") if label else ""
 
 
 def line_of_caller(frame: types.FrameType | None) -> str:

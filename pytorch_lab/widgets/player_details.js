@@ -61,7 +61,7 @@ function detailsPane(view) {
 
   /** Redraws only when what it says has changed. */
   function draw(film, subject, at) {
-    const key = `${subject.kind} ${subject.index} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)}`;
+    const key = `${subject.kind} ${subject.index} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)} ${subject.pinned}`;
     if (key === shown) return;
     shown = key;
     const parts = { op: opDetails, node: nodeDetails, value: valueDetails, frame: frameDetails, start: startDetails, error: errorDetails }[subject.kind];
@@ -103,7 +103,7 @@ function valueDetails(view, film, { index, pinned }, at) {
   return [
     heading(view, nameOfValue(film, value), value.kind, pinned),
     h("dl", {}, valueEntry(view, film, index, "in")),
-    value.leaf && value.node >= 0 && nodePart(view, film, film.nodes[value.node], at),
+    value.leaf && value.node >= 0 && nodePart(view, film, film.nodes[value.node], at, pinned),
     !value.grad && h("p", { class: "lab-quiet" }, "Does not ask for a gradient."),
   ];
 }
@@ -122,7 +122,7 @@ function opDetails(view, film, { index, pinned }, at) {
     h("dl", {},
       op.inputs.map((value) => valueEntry(view, film, value, "in")),
       op.outputs.map((value) => valueEntry(view, film, value, "out"))),
-    nodes.slice(0, 6).map((node) => nodePart(view, film, film.nodes[node], at)),
+    nodes.slice(0, 6).map((node) => nodePart(view, film, film.nodes[node], at, pinned)),
     nodes.length > 6 && h("p", { class: "lab-quiet" }, `and ${nodes.length - 6} more nodes`),
     !nodes.length && op.kind === "op" && op.mode === "grad" &&
       h("p", { class: "lab-quiet" }, "No node: none of its inputs asks for a gradient."),
@@ -152,7 +152,7 @@ function valueEntry(view, film, place, role) {
   ];
 }
 
-function nodePart(view, film, node, at) {
+function nodePart(view, film, node, at, pinned) {
   const known = film.known.nodes[node.index];
   const formula = film.known.formulas[node.name];
   const done = node.ran >= 0 && node.ran <= at;
@@ -163,9 +163,18 @@ function nodePart(view, film, node, at) {
     formula && h("div", { class: "lab-player-formula" },
       h("div", {}, formula.says), (formula.gradients ?? []).map((line) => h("div", {}, line))),
     saved.length > 0 && h("ul", { class: "lab-player-saved", "aria-label": "Saved for backward" }, saved.map((each) => savedEntry(film, node, each, done))),
-    done && known?.grads?.some(Boolean) && h("div", { class: "lab-player-figures" },
-      h("span", { class: "lab-player-grad" }, "gradient "), h("code", {}, spellShape(known.shapes[0] ?? [])), " ", figures(known.grads.find(Boolean))),
+    (done || pinned) && gradientPart(known, "the result", done),
     known?.hooks > 0 && h("div", { class: "lab-player-remark" }, `${known.hooks} hook${known.hooks > 1 ? "s" : ""} of yours`));
+}
+
+/** What reaches a node in backward: its figures, and its numbers where they are known. */
+function gradientPart(known, of, done) {
+  const place = known?.grads?.findIndex(Boolean) ?? -1;
+  if (place < 0) return null;
+  const [shape, numbers] = [known.shapes[place] ?? [], known.numbers?.[place]];
+  return h("div", { class: "lab-player-figures" },
+    h("span", { class: "lab-player-grad" }, done ? "gradient " : "will get the gradient "), h("code", {}, spellShape(shape)), " ", figures(known.grads[place], shape.length === 0),
+    numbers?.length > 1 && heatMap(numbers, shape, `gradient of ${of}`));
 }
 
 function savedEntry(film, node, [name, shape, dtype, bytes, version, value], done) {
@@ -183,7 +192,7 @@ function nodeDetails(view, film, { index, pinned }, at) {
   if (node.kind === "accumulate") return leafDetails(view, film, node, at, pinned);
   return [
     heading(view, plainNode(node.name), op ? `made by ${op.name}${op.module ? ` in ${op.module}` : ""}` : "", pinned),
-    nodePart(view, film, node, at),
+    nodePart(view, film, node, at, pinned),
     node.next.length > 0 && h("p", { class: "lab-quiet" }, "hands its gradient to ",
       node.next.slice(0, 6).map((next, i) => [i > 0 && ", ", h("button", {
         class: "lab-player-link", type: "button", onclick: () => view.selectNode(next),
@@ -198,7 +207,7 @@ function leafDetails(view, film, node, at, pinned) {
   return [
     heading(view, name, "AccumulateGrad", pinned),
     h("p", {}, done ? "The gradient was added to " : "Its gradient will be added to ", h("code", {}, `${node.parameter || "leaf"}.grad`), "."),
-    done && known?.grads?.[0] && h("p", { class: "lab-player-figures" }, h("span", { class: "lab-player-grad" }, "gradient "), h("code", {}, spellShape(known.shapes[0] ?? [])), " ", figures(known.grads[0])),
+    (done || pinned) && gradientPart(known, name, done),
     h("button", { class: "lab-button lab-player-small", type: "button", onclick: () => view.path(node.index) }, "Light its path"),
   ];
 }

@@ -158,12 +158,6 @@ export function spellTime(ns) {
   return `${size >= 10 ? Math.round(size) : size.toFixed(1)} ${unit}`;
 }
 
-/** The file's name without its folder; a notebook's cell is "cell". */
-export function spellFile(file) {
-  const name = file.split(/[\\/]/).at(-1);
-  return /ipykernel|<ipython|^<.*>$|^\d+\.py$/.test(file) ? "cell" : name;
-}
-
 /** "AddmmBackward0" is "addmm"; only for reading, never for looking up. */
 export function plainNode(name) {
   return name.replace(/Backward\d*$/, "");

@@ -29,7 +29,7 @@ function sourcePane(films, { onpick, onkey, parted }) {
   function stretchRows(stretch) {
     const margin = Math.min(...stretch.lines.filter((text) => text.trim()).map((text) => text.length - text.trimStart().length));
     const dedent = Number.isFinite(margin) ? margin : 0;
-    const head = stretch.file === shownFile ? "" : spellFile(stretch.file);
+    const head = stretch.file === shownFile ? "" : stretch.name;
     shownFile = stretch.file;
     const rows = stretch.lines.map((text, i) => {
       const key = `${stretch.file}\n${stretch.first + i}`;

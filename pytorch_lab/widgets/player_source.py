@@ -4,12 +4,14 @@ import inspect
 import tokenize
 from typing import Any
 
+from pytorch_lab.modules.lines import spell_file
+
 
 def source(record: Any) -> list[dict[str, Any]]:
     """The functions that called an op, in the order in which they first did: their lines alone.
 
-    A stretch of lines is `{"file", "first", "lines"}`, with `first` counted from 1; stretches of a
-    file that touch or overlap are one.
+    A stretch of lines is `{"file", "name", "first", "lines"}`, with `first` counted from 1 and the
+    file's name as people write it; stretches of a file that touch or overlap are one.
     """
     found: list[dict[str, Any]] = []
     read: dict[str, list[str]] = {}
@@ -25,7 +27,9 @@ def source(record: Any) -> list[dict[str, Any]]:
         if not lines:
             continue
         first, end = _extent(lines, site)
-        found.append({"file": site.file, "first": first, "lines": lines[first - 1 : end]})
+        name = spell_file(site.file)
+        stretch = {"file": site.file, "name": name, "first": first, "lines": lines[first - 1 : end]}
+        found.append(stretch)
     return _joined(found)
 
 

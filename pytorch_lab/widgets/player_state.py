@@ -277,7 +277,8 @@ def _value(value: Value) -> dict[str, Any]:
 
 
 def _node(node: Node) -> dict[str, Any]:
-    return {
+    numbers = [_finite(gradient) for gradient in node.numbers]
+    return ({"numbers": numbers} if any(numbers) else {}) | {
         "shapes": [list(shape) for shape in node.shapes],
         "grads": [_stats(stats) for stats in node.grads],
         "saved": [_saved(saved) for saved in node.saved],

@@ -7,28 +7,11 @@ import re
 import pytest
 import torch
 from playwright.sync_api import expect
-from torch import nn
 
 from pytorch_lab import graph
 from pytorch_lab.widgets import player_state
 from pytorch_lab.widgets.player import Player
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc1 = nn.Linear(4, 8)
-        self.fc2 = nn.Linear(8, 2)
-
-    def forward(self, x):
-        h = self.fc1(x).relu()
-        with torch.no_grad():
-            shift = h.mean()
-        return self.fc2(h - shift)
-
-
-def loss(net, x, y):
-    return nn.functional.cross_entropy(net(x), y)
+from tests.player_runs import trained_step
 
 
 def chain(x):
@@ -39,9 +22,7 @@ def chain(x):
 
 @pytest.fixture(scope="module")
 def trained():
-    torch.manual_seed(0)
-    net, x, y = Net(), torch.randn(3, 4), torch.tensor([0, 1, 1])
-    return graph.record(loss, net, x, y, backward=True, values="full")
+    return trained_step()
 
 
 @pytest.fixture(scope="module")
@@ -257,7 +238,21 @@ def test_details_tell_formula_saved_tensors_and_values(stage, trained):
     ran = len(trained.ops) + trained.backward_order.index(relu.index)
     view.page.get_by_role("slider").fill(str(ran + 1))
     expect(details).to_contain_text("freed result")
-    expect(details).to_contain_text("gradient")
+    heat = details.get_by_role("img", name="gradient of the result: 3 rows of 8")
+    (numbers,) = relu.numbers
+    expect(heat.locator("i")).to_have_count(len(numbers))
+    largest = max(range(len(numbers)), key=lambda i: abs(numbers[i]))
+    expect(heat.locator("i").nth(largest)).to_have_attribute(
+        "style", re.compile("orange\\) 100%" if numbers[largest] < 0 else "blue\\) 100%")
+    )
+
+
+def test_a_box_that_was_clicked_tells_the_gradient_that_it_will_get(stage, trained):
+    view = stage(Player(trained))
+    details = view.page.get_by_role("region", name="Details")
+    expect(details).not_to_contain_text("gradient scalar")  # the step that runs is forward
+    walk_to(view, "cross_entropy")
+    expect(details).to_contain_text("will get the gradient scalar 1")
 
 
 def test_a_line_lights_its_boxes(stage, trained):
@@ -406,6 +401,8 @@ def test_saves_a_page_that_works_offline(stage, trained, browser, tmp_path):
     page.get_by_role("slider").fill("2")
     expect(page.locator(".lab-player-details")).to_contain_text("ReluBackward0")
     expect(page.locator(".lab-player-details")).to_contain_text("dL/dx = ")
+    page.keyboard.press("End")
+    expect(page.get_by_role("img", name=re.compile("^gradient of net.fc1"))).to_be_visible()
     context.close()
     assert errors == []
 

@@ -103,7 +103,7 @@ def crash_of(error: BaseException, record: GraphRecord | None = None) -> Crash:
         ... except RuntimeError as error:
         ...     crash = crash_of(error)
         >>> crash.where, [root.shape for root in crash.roots]
-        ('cell:2', [torch.Size([])])
+        ('cell line 2', [torch.Size([])])
     """
     crash = Crash(_words(error), record)
     trace = error.__traceback__

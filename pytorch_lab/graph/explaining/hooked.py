@@ -22,7 +22,7 @@ class HookWatch(TorchFunctionMode):
         ...     y = torch.ones(2, requires_grad=True) * 2
         ...     handle = y.register_hook(lambda grad: grad * 0)
         >>> [site.where for site in watch.found.values()]
-        ['cell:3']
+        ['cell line 3']
     """
 
     def __init__(self) -> None:

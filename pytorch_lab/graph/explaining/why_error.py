@@ -45,10 +45,10 @@ def why_error(
         >>> print(why_error(step))
         `exp` keeps its own result for backward, and `add_` wrote over it in place
         before backward could use it.
-          where   cell:3
-          seen    ExpBackward0 saved `result`, shape (3,), at version 0 (cell:2)
-                  add_ wrote into it: version 1 (cell:3)
-                  cell:3: y += 1
+          where   cell line 3
+          seen    ExpBackward0 saved `result`, shape (3,), at version 0 (cell line 2)
+                  add_ wrote into it: version 1 (cell line 3)
+                  cell line 3: y += 1
           fix     make a new tensor instead: x = x + 1 for x += 1, inplace=False in
                     the layer, or clone() before the write
 

@@ -45,10 +45,10 @@ def why_gradient(
         >>> print(why_gradient(w, lambda: (w - w.detach()).square().sum().sqrt()))
         The slope of `sqrt` is infinite here: its input is 0 somewhere. The gradient of
         `w` became NaN behind it.
-          where   cell:1
+          where   cell line 1
           seen    SqrtBackward0 received a finite gradient, 1 of length, and sent inf
                   the input of sqrt: 0 to 0, 100 % zeros
-                  cell:1: print(why_gradient(w, lambda: (w -
+                  cell line 1: print(why_gradient(w, lambda: (w -
                     w.detach()).square().sum().sqrt()))
           fix     keep the input away from 0: (x + 1e-8).sqrt(), or
                     torch.linalg.vector_norm, whose slope at 0 is 0

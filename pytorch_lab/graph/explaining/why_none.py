@@ -66,7 +66,7 @@ def why_none(
         >>> w = torch.ones(3, requires_grad=True)
         >>> answer = why_none(w, lambda: (w.detach() * 2).sum())
         >>> answer.cause, answer.where
-        ('detached', 'cell:1')
+        ('detached', 'cell line 1')
         >>> print(why_none(w * 2, (w * 2).sum()))
         This tensor is the result of an operation, not a leaf: backward passes its
         gradient on and keeps none.
