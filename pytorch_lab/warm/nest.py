@@ -89,8 +89,11 @@ def _as_init(libc: ctypes.CDLL, run: Path, limits: Limits, kernel: Callable[[], 
         _mount_own(libc, run, limits)
         _loopback_up()
         _drop_capabilities(libc)
+        # Init holds the pipe to the server: the kernel, of the same user, may not look into it.
+        libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         child = os.fork()
         if child == 0:
+            libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
             _limit(limits)
             kernel()
             os._exit(0)
