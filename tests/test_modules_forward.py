@@ -672,3 +672,12 @@ def test_an_error_about_something_else_is_not_blamed_on_the_dtype():
     with pytest.raises(ModelError, match="boom") as caught:
         describe(Touches(boom).double(), torch.ones(1, 2))
     assert "float64" not in str(caught.value)
+
+
+def test_a_model_that_is_too_deep_for_python_is_told_so():
+    model: nn.Module = nn.Linear(2, 2)
+    for _ in range(2000):
+        model = nn.Sequential(model)
+    with pytest.raises(ModelError, match="more calls inside each other than it allows") as caught:
+        describe(model, torch.ones(1, 2))
+    assert len(str(caught.value)) < 700

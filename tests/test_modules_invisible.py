@@ -177,12 +177,12 @@ PLANTED: dict[str, tuple[Callable[[], Any], list[tuple[str, str, str]], str]] = 
     "plain tensor": (
         lambda: torch.ones(3),
         [("held", "tensor", "attribute")],
-        "self.register_buffer('held', tensor)",
+        "self.held = nn.Buffer(tensor)",
     ),
     "whole numbers": (
         lambda: torch.arange(3),
         [("held", "tensor", "attribute")],
-        "register_buffer",
+        "nn.Buffer(tensor)",
     ),
     "tensors in a list": (
         lambda: [torch.ones(3)],

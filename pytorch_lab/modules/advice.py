@@ -83,7 +83,7 @@ def _fix_by_moving(kind: str, outer: str, attribute: str) -> str:
     what = {
         "module": "Make it in __init__ and assign it: `self.name = ...`",
         "parameter": "Make it in __init__ and assign it: `self.name = nn.Parameter(...)`",
-        "tensor": "Register it in __init__: `self.register_buffer('name', tensor)`",
+        "tensor": "Register it in __init__: `self.name = nn.Buffer(tensor)`",
     }[kind]
     if outer == "class":
         return what.replace("name", attribute) + "."
@@ -92,7 +92,7 @@ def _fix_by_moving(kind: str, outer: str, attribute: str) -> str:
 
 def _fix_by_buffer(holders: tuple[str, ...], attribute: str) -> str:
     if not holders:
-        return f"Register it: `self.register_buffer({attribute!r}, tensor)`."
+        return f"Register it: `self.{attribute} = nn.Buffer(tensor)`."
     return (
         f"Register each of them, `self.register_buffer(f'{attribute}_{{i}}', tensor)`, and read "
         "it in forward with getattr."

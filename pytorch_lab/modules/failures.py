@@ -23,6 +23,7 @@ from pytorch_lab.modules.registered import type_name
 # torch names the type or the device when these are what does not fit.
 _MISMATCH = re.compile(r"type|device")
 LONGEST_WORDS = 240  # of the model's own error, in characters
+LONGEST_PATH = 120
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,11 @@ def model_error(
     frames = list(_frames(error))
     given = _arguments(module, frames) or tuple(inputs)
     kind = type_name(module)
-    name = f"`{path}`, {'an' if kind[0] in 'AEIOU' else 'a'} {kind}" if path else kind
+    name = (
+        f"`{_short(path, LONGEST_PATH)}`, {'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+        if path
+        else kind
+    )
     scene = Scene(error, module, name, given)
     reason = next(filter(None, (finder(scene) for finder in FINDERS)), None) or _anything(scene)
     line = _line(frames)
@@ -75,9 +80,9 @@ def model_error(
     )
 
 
-def _short(words: str) -> str:
+def _short(words: str, longest: int = LONGEST_WORDS) -> str:
     words = " ".join(words.split())
-    return words if len(words) <= LONGEST_WORDS else words[: LONGEST_WORDS - 1] + "…"
+    return words if len(words) <= longest else words[: longest - 1] + "…"
 
 
 def _frames(error: BaseException) -> Iterator[tuple[Any, int]]:
@@ -103,6 +108,16 @@ def _line(frames: list[tuple[Any, int]]) -> str:
     foreign = [w for w in files if "/torch/" not in w[0] and "pytorch_lab" not in w[0]]
     places = own[-1:] or foreign[-1:]
     return spell_line(*places[0]) if places else ""
+
+
+def _too_deep(scene: Scene) -> Reason | None:
+    if not isinstance(scene.error, RecursionError):
+        return None
+    return Reason(
+        "a forward that Python's recursion can carry",
+        "more calls inside each other than it allows",
+        "leave out the example inputs to look at the model without running it",
+    )
 
 
 def _wrong_size(scene: Scene, wanted: int, axis: int, what: str) -> Reason | None:
@@ -237,6 +252,7 @@ def _anything(scene: Scene) -> Reason:
 
 
 FINDERS = (
+    _too_deep,
     _no_forward,
     _signature,
     _linear,
