@@ -14,7 +14,7 @@ def forge(label, shape):
     value = {"is": "tensor", "class": "Tensor", "shape": shape, "dtype": "float32"}
     display({MIME: {"label": label, "value": value}, "text/plain": label}, raw=True)
 """
-CANNOT_BE_READ = r"(expected .*, got .*|the kernel answered .* something unreadable .*)"
+CANNOT_BE_READ = r"(.*expected .*, got .*|the kernel answered .* something unreadable .*)"
 
 CHEATS = [
     Cheat(
@@ -90,7 +90,7 @@ def train(x, y):
     return y
 """,
         },
-        ends=dict.fromkeys(NONE_CAME, ("failed|kernel_died", r".*")),
+        ends=dict.fromkeys(NONE_CAME, ("failed|kernel_died|timed_out", r".*")),
     ),
     Cheat(
         "forged-text",

@@ -12,10 +12,11 @@ CHEATS = [
         {
             "04.1": """\
 import os
+PACKAGES = os.path.dirname(torch.__path__[0])  # too many to read in a moment
 def standardize(x):
     found = []
     for folder, _, names in os.walk("/"):
-        if folder.startswith(("/proc", "/sys", "/usr", torch.__path__[0])):
+        if folder.startswith(("/proc", "/sys", "/usr", PACKAGES)) and "pytorch_lab" not in folder:
             continue
         for name in names:
             path = os.path.join(folder, name)
