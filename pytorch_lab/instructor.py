@@ -6,10 +6,29 @@ there, a command imports what it calls when it is called.
 
 import signal
 import sys
+import textwrap
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+_WIDTH = 80
+
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the marks go.")]
+Book = Annotated[str, typer.Option(metavar="URL", help="The gradebook, or its file.")]
+Name = Annotated[
+    str | None,
+    typer.Option("--assignment", metavar="NAME", help="If the gradebook holds several."),
+]
+Late = Annotated[
+    str | None,
+    typer.Option(metavar="RULE", help="Like '10% per day after 2026-12-01'; or none."),
+]
+RosterFile = Annotated[
+    Path | None,
+    typer.Option("--roster", metavar="CSV", help="What Canvas or Moodle exported."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +40,7 @@ def register(app: typer.Typer) -> None:
         >>> [command.callback.__name__ for command in app.registered_commands][:2]
         ['release', 'grade']
     """
-    for command in (release, grade):
+    for command in (release, grade, marks, override, history):
         app.command()(command)
 
 
@@ -41,7 +60,7 @@ def grade(
     assignment: Annotated[
         Path, typer.Option(metavar="NOTEBOOK", help="The solution that was released.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where grades.csv goes.")],
+    out: Out,
     seed: Annotated[
         int, typer.Option(help="Choose it yourself, and no input can be foreseen.")
     ] = 0,
@@ -58,36 +77,111 @@ def grade(
         str | None,
         typer.Option(metavar="URL", help="Gradebook; default: DIR/gradebook.sqlite."),
     ] = None,
+    exercise: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Run anew, and renew only this one's verdicts."),
+    ] = None,
+    late: Late = None,
+    roster: RosterFile = None,
 ) -> None:
-    """Grade a folder of submissions, and write DIR/grades.csv."""
+    """Grade a folder of submissions, and write the marks."""
     from pytorch_lab import grading
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
     try:
-        rows = grading.grade(
+        graded = grading.grade(
             folder, assignment, out,
             seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
-            db=db,
+            db=db, only=exercise or (), late=late, roster=roster,
         )  # fmt: skip
     except KeyboardInterrupt:
         print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
-    _sum_up(rows)
+    _sum_up(graded)
     print(out / "grades.csv")
-    if not sandbox:
+
+
+def marks(
+    db: Book, out: Out, assignment: Name = None, late: Late = None, roster: RosterFile = None
+) -> None:
+    """Write the marks again from the gradebook; nothing is run."""
+    from pytorch_lab.grading import bookkeeping
+
+    graded = bookkeeping.rewrite(db, out, assignment=assignment, late=late, roster=roster)
+    _sum_up(graded)
+    print(out / "grades.csv")
+
+
+def override(
+    student: Annotated[str, typer.Argument(metavar="STUDENT")],
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE")],
+    points: Annotated[str, typer.Argument(metavar="POINTS")],
+    db: Book,
+    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why; the student reads it.")],
+    author: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who says so; default: you.")
+    ] = None,
+    assignment: Name = None,
+) -> None:
+    """Give points by hand; 'none' takes them back.
+
+    They hold, whatever later runs say, from the next `marks` or `grade` on.
+    """
+    from pytorch_lab.grading import bookkeeping
+
+    try:
+        given = None if points == "none" else float(points)
+    except ValueError:
+        raise typer.BadParameter(f"{points!r} is no number, and not 'none'.") from None
+    print(
+        bookkeeping.override(
+            db, student, exercise, given, comment, author=author, assignment=assignment
+        )
+    )
+
+
+def history(
+    student: Annotated[str, typer.Argument(metavar="STUDENT")],
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE")],
+    db: Book,
+    assignment: Name = None,
+) -> None:
+    """Tell what happened to a student's exercise, and why."""
+    from pytorch_lab.grading import bookkeeping
+    from pytorch_lab.grading.trouble import one_line
+
+    for event in bookkeeping.history(db, student, exercise, assignment=assignment):
+        head = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}  {event.what:9}  "
+        print(
+            textwrap.fill(
+                one_line(event.said), _WIDTH, initial_indent=head, subsequent_indent=" " * 32
+            )
+        )
+
+
+def _sum_up(graded: Any) -> None:
+    """A line for each student, the class in numbers, and what must be known of it."""
+    from pytorch_lab.grading.marks import number, total
+    from pytorch_lab.grading.trouble import one_line
+
+    class_ = sorted(graded.by_student(), key=lambda pair: pair[0].casefold())
+    shown = {student: one_line(student)[: _WIDTH - 40] for student, _ in class_}
+    width = max(map(len, shown.values()), default=0)
+    for student, rows in class_:
+        mark = "*" if any(row.override for row in rows) else ""
+        mine = f"{number(total(rows))}{mark} of {number(graded.max_points)}"
+        print(f"{shown[student]:{width}}  {mine:13}  {_counted(rows)}"[:_WIDTH].rstrip())
+    print(f"{len(class_)} graded: {_counted(graded.rows)}"[:_WIDTH])
+    if any(row.override for row in graded.rows):
+        print("* with points given by hand")
+    for note in graded.notes:
+        print(textwrap.fill(one_line(note), _WIDTH, subsequent_indent="  "))
+    if not graded.sandbox:
         print("Without a sandbox: the students' code ran as you.")
 
 
-def _sum_up(rows: list[Any]) -> None:
-    """A line for each student, and one for the class."""
-    from pytorch_lab.grading.trouble import one_line
-
-    students = sorted({row.student for row in rows})
-    width = max((len(one_line(student)) for student in students), default=0)
-    for student in students:
-        theirs = [row for row in rows if row.student == student]
-        points = sum(row.points for row in theirs)
-        print(
-            f"{one_line(student):{width}}  {points:g} of {sum(row.max_points for row in theirs):g}"
-        )
-    print(f"{len(students)} graded")
+def _counted(rows: Any) -> str:
+    """How many rows have which status: those that passed first, then the commonest."""
+    counts = Counter(row.status.replace("_", " ") for row in rows)
+    ordered = sorted(counts, key=lambda status: (status != "passed", -counts[status], status))
+    return ", ".join(f"{counts[status]} {status}" for status in ordered)

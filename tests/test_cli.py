@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,9 @@ import pytest
 
 import pytorch_lab
 from pytorch_lab import cli, errors
-from pytorch_lab.grading import trouble
+from pytorch_lab.grading import marks, trouble
+from pytorch_lab.grading.assignment import Exercise
+from pytorch_lab.grading.gradebook import Override
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def grading(monkeypatch):
 
     room = SimpleNamespace(calls=calls, answers=lambda **f: vars(room).update(_noted(f, note)))
     monkeypatch.setitem(sys.modules, "pytorch_lab.grading", room)
-    monkeypatch.setitem(sys.modules, "pytorch_lab.grading.trouble", trouble)
+    for part in (trouble, marks):
+        monkeypatch.setitem(sys.modules, part.__name__, part)
     monkeypatch.setattr(pytorch_lab, "grading", room, raising=False)
     return room
 
@@ -57,7 +61,7 @@ def _noted(functions, note):
 def test_help_is_what_one_sees_without_a_command(command):
     code, said, _ = command()
     assert code == 0
-    for name in ("open", "doctor", "check", "release", "grade", "run"):
+    for name in ("open", "doctor", "check", "release", "grade", "run", "marks", "override"):
         assert f"\n  {name} " in said
     assert "..." not in said.partition("Commands:")[2]  # no description is cut off
     assert max(map(len, said.splitlines())) <= 80
@@ -147,52 +151,76 @@ def test_check_exits_with_0_when_everything_passed(command, grading):
     assert command("check", "03_modules.ipynb") == (0, "✓ 03.1  passed\n1 of 1 passed\n", "")
 
 
-def row(student, exercise, points, max_points):
-    return SimpleNamespace(
-        student=student,
-        exercise=exercise,
-        points=points,
-        max_points=max_points,
-        status="",
-        reason="",
-    )
+def row(student, exercise, points, max_points, status="passed", override=None):
+    return marks.Row(student, exercise, points, max_points, status, "", override=override)
+
+
+def graded(*rows, **more):
+    """A class; each exercise has as many points as its first row says."""
+    points = {}
+    for one in rows:
+        points.setdefault(one.exercise, one.max_points)
+    exercises = [Exercise(exercise, (), "", most) for exercise, most in points.items()]
+    return marks.GradedClass(Path("03.ipynb"), exercises, list(rows), {}, **more)
+
+
+GIVEN = Override(3, "fair", "ann", datetime(2026, 12, 1, tzinfo=UTC))
 
 
 def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
-    grading.answers(
-        grade=[
-            row("ada", "03.1", 2, 2),
-            row("ada", "03.2", 1.5, 3),
-            row("grace", "03.1", 0, 2),
-            row("grace", "03.2", 3, 3),
-        ]
+    found = graded(
+        row("grace", "03.1", 0, 2, "timed_out"),
+        row("grace", "03.2", 3, 3, "failed", GIVEN),
+        row("ada", "03.1", 2, 2),
+        row("ada", "03.2", 1.5, 3),
+        sandbox=False,
+        notes=["1 not found in the roster, or by a name of several there, and left out: grace"],
     )
+    grading.answers(grade=found)
     words = "grade in --assignment 03.ipynb --out marks --seed 7 --no-sandbox --timeout-cell 9"
-    code, said, _ = command(*words.split())
+    more = "--exercise 03.2 --exercise 03.1 --late none --roster r.csv --db x.db --workers 2"
+    code, said, _ = command(*words.split(), *more.split())
     assert code == 0
     assert said == (
-        f"ada    3.5 of 5\ngrace  3 of 5\n2 graded\n{Path('marks') / 'grades.csv'}\n"
+        "ada    3.5 of 5       2 passed\n"
+        "grace  3* of 5        1 failed, 1 timed out\n"
+        "2 graded: 2 passed, 1 failed, 1 timed out\n"
+        "* with points given by hand\n"
+        "1 not found in the roster, or by a name of several there, and left out: grace\n"
         "Without a sandbox: the students' code ran as you.\n"
+        f"{Path('marks') / 'grades.csv'}\n"
     )
     assert grading.calls == [
         (
             (Path("in"), Path("03.ipynb"), Path("marks")),
-            {"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 1, "db": None},
+            {
+                **{"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 2, "db": "x.db"},
+                **{"only": ["03.2", "03.1"], "late": "none", "roster": Path("r.csv")},
+            },
         )
     ]
 
 
+def test_the_summary_fits_a_terminal(command, grading):
+    statuses = ["passed", "failed", "raised", "timed_out", "kernel_died", "not_attempted"]
+    rows = [row("x" * 200, str(n), 0, 1.25, status) for n, status in enumerate(statuses)]
+    grading.answers(grade=graded(*rows, notes=["many words " * 20]))
+    _, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "m")
+    assert max(map(len, said.splitlines())) <= 80
+    assert "0 of 7.5" in said
+
+
 def test_a_students_name_is_one_printable_line(command, grading):
-    grading.answers(grade=[row("a\x1b[31m\nda\udcff", "03.1", 2, 2)])
+    grading.answers(grade=graded(row("a\x1b[31m\nda\udcff", "03.1", 2, 2)))
     code, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
     assert code == 0
-    assert said.startswith("a da  2 of 2\n1 graded")
+    assert said.startswith("a da  2 of 2         1 passed\n1 graded")
 
 
 def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
     shown = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, "ascii", write_through=True))
-    grading.answers(grade=[row("zoë", "03.1", 2, 2)])
+    grading.answers(grade=graded(row("zoë", "03.1", 2, 2)))
     with pytest.raises(SystemExit) as end:
         cli.main(["grade", "in", "--assignment", "03.ipynb", "--out", "marks"])
     assert not end.value.code
@@ -200,9 +228,10 @@ def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
 
 
 def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
-    grading.answers(grade=[])
+    grading.answers(grade=graded())
     command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
     defaults = {"seed": 0, "sandbox": True, "timeout_cell": 60, "workers": 1, "db": None}
+    defaults |= {"only": (), "late": None, "roster": None}
     assert grading.calls[0][1] == defaults
 
 

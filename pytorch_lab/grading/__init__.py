@@ -16,7 +16,7 @@ Nothing here imports torch: it is the kernels that run the code.
 from pytorch_lab.grading.grade import grade
 from pytorch_lab.grading.headless import Verdict, check
 from pytorch_lab.grading.lessons import run
-from pytorch_lab.grading.marks import Row
+from pytorch_lab.grading.marks import GradedClass, Row
 from pytorch_lab.grading.release import release
 
-__all__ = ["Row", "Verdict", "check", "grade", "release", "run"]
+__all__ = ["GradedClass", "Row", "Verdict", "check", "grade", "release", "run"]

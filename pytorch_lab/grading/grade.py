@@ -5,6 +5,7 @@ machine, is an error.
 """
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,10 +14,13 @@ from nbformat import NotebookNode
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
-from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.bookkeeping import graded_class, url_of, write
+from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict, key_of
 from pytorch_lab.grading.judging import Assignment, Verdicts, judge
-from pytorch_lab.grading.marks import Row, grades_csv
-from pytorch_lab.grading.notebooks import read, replace, why_not
+from pytorch_lab.grading.late import LateRule
+from pytorch_lab.grading.lms import read_roster
+from pytorch_lab.grading.marks import GradedClass
+from pytorch_lab.grading.notebooks import read, why_not
 from pytorch_lab.grading.overlay import Overlay, overlay
 from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
@@ -30,8 +34,10 @@ class _Batch:
     """The assignment, and what is known of each submission before and after the run."""
 
     exercises: list[Exercise]
-    overlays: dict[str, Overlay] = field(default_factory=dict)  # by student
-    unread: dict[str, tuple[str, str]] = field(default_factory=dict)
+    people: dict[str, Person] = field(default_factory=dict)  # by student, as the next three
+    notebooks: dict[str, NotebookNode] = field(default_factory=dict)  # as handed in
+    overlays: dict[str, Overlay] = field(default_factory=dict)
+    unread: dict[str, Verdict] = field(default_factory=dict)
     verdicts: Verdicts = field(default_factory=dict)
     ended: str = ""  # why the run ended before all was judged
 
@@ -46,19 +52,27 @@ def grade(
     timeout_cell: int = 60,
     workers: int = 1,
     db: str | None = None,
-) -> list[Row]:
-    """Grade every notebook handed in, and write `grades.csv`.
+    only: Sequence[str] = (),
+    late: str | None = None,
+    roster: Path | None = None,
+) -> GradedClass:
+    """Grade every notebook handed in, and write the marks.
 
     Args:
         folder: with `<student>.ipynb`, or `<student>/<assignment>/*.ipynb`.
         assignment: the notebook of solutions.
-        out: the folder for `grades.csv`.
+        out: the folder for `grades.csv` and the other marks.
         seed: what the hidden checks draw their inputs from; one that students do not know.
         sandbox: shut each student's kernel in, away from your files, network and other kernels;
             without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
         workers: how many submissions are run at a time.
         db: the gradebook's URL; by default a SQLite file in `out`. What it knows is not run again.
+        only: the exercises that are run anew and whose verdicts are renewed; empty for all that
+            changed.
+        late: what lateness costs, like "10% per day, at most 50%, after 2026-12-01T23:59+01:00";
+            it holds until another is given, or "none".
+        roster: the file that Canvas or Moodle exported, for the forms that they import.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -69,6 +83,36 @@ def grade(
         Traceback (most recent call last):
         pytorch_lab.errors.NotebookError: expected a notebook at no_such.ipynb, ...
     """
+    _refuse(timeout_cell, workers, sandbox)
+    rule = None if late is None else LateRule.parse(late)
+    known = read_roster(roster) if roster else None
+    instructor = read(assignment)
+    batch = _Batch(exercises(instructor, assignment))
+    _refuse_unknown(only, batch.exercises)
+    found = submissions(folder, assignment, out)
+    _try_to_write(out)
+    for submission in found:
+        _take(batch, submission, instructor, seed)
+    assigned = Assignment(instructor, assignment, batch.exercises, seed, sandbox, timeout_cell)
+    running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
+    pairs = [(exercise.id, exercise.points) for exercise in batch.exercises]
+    with closing(Gradebook(url_of(db or str((out / BOOK).resolve())))) as book:
+        run = book.begin(assignment.stem, pairs, seed, sandbox, only)
+        if late is not None:
+            book.set_late(assignment.stem, str(rule or ""))
+        if only:
+            book.forget([assigned.key(each) for each in running.values()], run.started)
+        batch.verdicts, batch.ended = judge(assigned, running, book, workers)
+        book.end(run, _verdicts(batch), batch.people)
+        standing = book.standing(assignment.stem)
+    graded = graded_class(standing, assignment, batch.exercises, list(batch.people))
+    graded.notebooks = batch.notebooks
+    graded.notes += [batch.ended] if batch.ended else []
+    write(graded, out, known)
+    return graded
+
+
+def _refuse(timeout_cell: int, workers: int, sandbox: bool) -> None:
     if timeout_cell <= 0:
         raise UsageError(
             f"expected a time limit above 0 seconds for a cell, got {timeout_cell}; "
@@ -80,19 +124,16 @@ def grade(
         )
     if sandbox and (reason := why_no_sandbox()):
         raise LabError(reason)
-    instructor = read(assignment)
-    batch = _Batch(exercises(instructor, assignment))
-    found = submissions(folder, assignment, out)
-    _try_to_write(out)
-    for submission in found:
-        _take(batch, submission, instructor, seed)
-    assigned = Assignment(instructor, assignment, batch.exercises, seed, sandbox, timeout_cell)
-    running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
-    with closing(Gradebook(db or f"sqlite:///{(out / BOOK).resolve()}")) as book:
-        batch.verdicts, batch.ended = judge(assigned, running, book, workers)
-    rows = [row for submission in found for row in _rows(batch, submission.student)]
-    replace(out / "grades.csv", grades_csv(rows))
-    return rows
+
+
+def _refuse_unknown(only: Sequence[str], there: Sequence[Exercise]) -> None:
+    ids = [exercise.id for exercise in there]
+    for exercise in only:
+        if exercise not in ids:
+            raise UsageError(
+                f"expected an exercise of the assignment, got {exercise!r}; give --exercise one "
+                f"of {', '.join(ids)}."
+            )
 
 
 def _try_to_write(out: Path) -> None:
@@ -110,39 +151,41 @@ def _try_to_write(out: Path) -> None:
 
 def _take(batch: _Batch, submission: Submission, instructor: NotebookNode, seed: int) -> None:
     """Read a submission and lay it over the assignment; what cannot be read is noted."""
+    who = submission.student
+    batch.people[who] = person = Person(submission.lms_id, submission.submitted_at, submission.late)
     if submission.path is None:
-        batch.unread[submission.student] = (submission.status, submission.reason)
+        batch.unread[who] = Verdict(submission.status, one_line(submission.reason))
         return
     try:
         student = read(submission.path)
     except NotebookError as error:
-        batch.unread[submission.student] = ("unreadable", str(error))
+        batch.unread[who] = Verdict("unreadable", one_line(str(error)))
         return
-    batch.overlays[submission.student] = overlay(instructor, student, seed=seed)
+    batch.people[who] = person._replace(content=key_of(student))
+    batch.notebooks[who] = student
+    batch.overlays[who] = overlay(instructor, student, seed=seed)
 
 
-def _rows(batch: _Batch, student: str) -> list[Row]:
-    """One row for each exercise of the assignment, whatever was handed in."""
-    made = []
-    for exercise in batch.exercises:
-        status, reason = _verdict(batch, student, exercise)
-        points = exercise.points if status == "passed" else 0.0
-        made.append(Row(student, exercise.id, points, exercise.points, status, reason))
-    return made
+def _verdicts(batch: _Batch) -> Verdicts:
+    """One verdict for each student and exercise, whatever was handed in."""
+    return {
+        (student, exercise.id): _verdict(batch, student, exercise)
+        for student in batch.people
+        for exercise in batch.exercises
+    }
 
 
-def _verdict(batch: _Batch, student: str, exercise: Exercise) -> tuple[str, str]:
+def _verdict(batch: _Batch, student: str, exercise: Exercise) -> Verdict:
     if student in batch.unread:
         return batch.unread[student]
     made = batch.overlays[student]
     said = batch.verdicts.get((student, exercise.id))
     if exercise.id in made.status:
-        status, reason = made.status[exercise.id]
-    elif said is not None:
-        status, reason = said.status, said.reason
-    elif made.worth_running:
-        status, reason = "kernel_died", batch.ended or "the run gave no result for this exercise"
-    else:
-        status, reason = "not_attempted", "the answer is still the stub"
-    notes = [reason, *made.notes_of.get(exercise.id, []), *made.notes]
-    return status, one_line("; ".join(filter(None, notes)))
+        said = Verdict(*made.status[exercise.id])
+    elif said is None and made.worth_running:
+        why = batch.ended or "the run gave no result for this exercise"
+        said = Verdict("kernel_died", why)
+    elif said is None:
+        said = Verdict("not_attempted", "the answer is still the stub")
+    notes = [said.reason, *made.notes_of.get(exercise.id, []), *made.notes]
+    return said._replace(reason=one_line("; ".join(filter(None, notes))))

@@ -4,6 +4,10 @@ A verdict belongs to a *key*: a hash of all that could change it (the overlaid n
 seed, the solutions, the limits). The same key is never run again; a changed answer, solution or
 seed has another key.
 
+What a run said about a student's exercise is an *outcome*; the latest holds, and the earlier ones
+are its history. Points given by hand and the rule for lateness stand beside them: they are applied
+when marks are written, and no verdict is ever changed by them.
+
 A SQLite file by default, any database of SQLAlchemy's else. Two runs may write at the same time:
 each submission is one transaction, and the first to settle a key settles it.
 """
@@ -11,25 +15,23 @@ each submission is one transaction, and the first to settle a key settles it.
 import datetime
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    DateTime,
-    Float,
-    String,
-    Text,
-    UniqueConstraint,
-    create_engine,
-    event,
-    select,
-)
+from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.orm import Session
 
+from pytorch_lab import __version__
 from pytorch_lab.errors import CourseError
+from pytorch_lab.grading import tables
+from pytorch_lab.grading.tables import Handed, Known, Outcome, Overridden, Rule, Run
 
-WAIT_S = 30  # for another run that is writing
+_RESUMED_H = 24  # a run that was stopped longer ago is not gone on with
+
+Place = tuple[str, str]  # a student and an exercise
 
 
 class Verdict(NamedTuple):
@@ -43,25 +45,46 @@ class Verdict(NamedTuple):
     seconds: float = 0.0  # that the exercise's cells ran
 
 
-class _Table(DeclarativeBase):
-    pass
+class Override(NamedTuple):
+    """Points that a person gave; None takes the earlier ones back."""
+
+    points: float | None
+    comment: str
+    author: str
+    at: datetime.datetime
 
 
-class _Verdict(_Table):
-    __tablename__ = "verdicts"
-    __table_args__ = (UniqueConstraint("key", "exercise"),)
+class Person(NamedTuple):
+    """What is known of a student beside the name."""
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    key: Mapped[str] = mapped_column(String(64), index=True)
-    exercise: Mapped[str] = mapped_column(String(200))
-    student: Mapped[str] = mapped_column(String(500), index=True)
-    status: Mapped[str] = mapped_column(String(40))
-    reason: Mapped[str] = mapped_column(Text)
-    misconception: Mapped[str] = mapped_column(Text, default="")
-    hint: Mapped[str] = mapped_column(Text, default="")
-    shown: Mapped[str] = mapped_column(Text, default="")
-    seconds: Mapped[float] = mapped_column(Float, default=0.0)
-    at: Mapped[datetime.datetime] = mapped_column(DateTime(timezone=True))
+    lms_id: str = ""  # the number that Canvas or Moodle gave
+    submitted_at: datetime.datetime | None = None
+    late: bool | None = None  # what the platform says, which may name no moment
+    content: str = ""  # a hash of the notebook
+
+
+class Event(NamedTuple):
+    """One line of an exercise's history."""
+
+    at: datetime.datetime
+    what: str  # "handed in", "judged" or "by hand"
+    said: str
+
+
+T = TypeVar("T", Verdict, Override, Person)
+
+
+@dataclass
+class Standing:
+    """What holds in an assignment now."""
+
+    exercises: list[tuple[str, float]]  # their ids and points
+    seed: int
+    sandbox: bool
+    late: str
+    verdicts: dict[Place, Verdict] = field(default_factory=dict)
+    overrides: dict[Place, Override] = field(default_factory=dict)
+    people: dict[str, Person] = field(default_factory=dict)
 
 
 def key_of(*parts: Any) -> str:
@@ -76,13 +99,14 @@ def key_of(*parts: Any) -> str:
 
 
 class Gradebook:
-    """One database of verdicts.
+    """One database of verdicts, outcomes, overrides and rules.
 
     Args:
         url: as SQLAlchemy writes it, such as `sqlite:///marks/gradebook.sqlite`.
 
     Raises:
-        CourseError: it cannot be opened, or is not a gradebook.
+        CourseError: it cannot be opened, or is not a gradebook; in any method: it cannot be read
+            or written to.
 
     Example:
         >>> book = Gradebook("sqlite://")
@@ -92,59 +116,226 @@ class Gradebook:
     """
 
     def __init__(self, url: str) -> None:
-        try:
-            self.engine = create_engine(url)
-            if self.engine.dialect.name == "sqlite":
-                event.listen(self.engine, "connect", _patient)
-            _Table.metadata.create_all(self.engine)
-        except (SQLAlchemyError, ImportError) as error:
-            raise CourseError(
-                f"expected a gradebook at the URL that --db gives, but got {_first_line(error)!r}; "
-                "give the URL of a database that you may write to, such as sqlite:///marks/gradebook.sqlite."
-            ) from None
+        self.engine = tables.connect(url)
+
+    # ------------------------------------------------------------------ verdicts, by key
 
     def known(self, key: str) -> dict[str, Verdict]:
         """The verdicts on a key, by exercise; empty if it was never run to its end."""
-        with Session(self.engine) as session:
-            rows = session.scalars(select(_Verdict).where(_Verdict.key == key))
-            return {row.exercise: _verdict(row) for row in rows}
+        with self._reading() as session:
+            rows = session.scalars(select(Known).where(Known.key == key))
+            return {row.exercise: _tuple(Verdict, row) for row in rows}
 
     def keep(self, key: str, student: str, verdicts: Mapping[str, Verdict]) -> None:
-        """Settle a key; if another run has settled it meanwhile, that stands.
+        """Settle a key; if another run has settled it meanwhile, that stands."""
+        at = now()
+        with self._writing(first_wins=True) as session:
+            session.add_all(
+                Known(key=key, exercise=exercise, student=student, at=at, **said._asdict())
+                for exercise, said in verdicts.items()
+            )
 
-        Raises:
-            CourseError: the database cannot be written to: a full disk, a lost connection.
+    def forget(self, keys: Sequence[str], before: datetime.datetime) -> None:
+        """Let keys be run again, but for what was found out since a moment."""
+        with self._writing() as session:
+            for key in keys:
+                session.execute(delete(Known).where(Known.key == key, Known.at < before))
+
+    # ------------------------------------------------------------------ runs and outcomes
+
+    def begin(
+        self, assignment: str, exercises: Sequence[tuple[str, float]], seed: int, sandbox: bool,
+        only: Sequence[str] = (),
+    ) -> Run:  # fmt: skip
+        """Note that a run begins; a like one that was stopped today goes on.
+
+        Args:
+            assignment: its name.
+            exercises: their ids and points.
+            seed: what the hidden checks draw their inputs from.
+            sandbox: whether students' code is shut in.
+            only: the exercises whose outcomes it renews; empty for all.
         """
-        now = datetime.datetime.now(datetime.UTC)
-        try:
-            with Session(self.engine) as session, session.begin():
-                session.add_all(
-                    _Verdict(key=key, exercise=e, student=student, at=now, **said._asdict())
-                    for e, said in verdicts.items()
-                )
-        except IntegrityError:
-            return
-        except SQLAlchemyError as error:
-            raise CourseError(
-                f"expected to write to the gradebook {self.engine.url!r}, but got "
-                f"{_first_line(error)!r}; what was judged before is in it, and the same command "
-                "goes on from there."
-            ) from None
+        said = {"assignment": assignment, "seed": seed, "sandbox": sandbox, "version": __version__}
+        pairs = [list(pair) for pair in exercises]
+        with self._writing() as session:
+            stopped = session.scalars(
+                select(Run)
+                .filter_by(**said, ended=None)
+                .where(Run.started > now() - datetime.timedelta(hours=_RESUMED_H))
+            )
+            run = next((r for r in stopped if r.only == list(only) and r.exercises == pairs), None)
+            if run is None:
+                run = Run(**said, exercises=pairs, only=list(only), started=now(), ended=None)
+                session.add(run)
+            session.flush()
+            session.expunge(run)
+        return run
+
+    def end(
+        self, run: Run, verdicts: Mapping[Place, Verdict], people: Mapping[str, Person]
+    ) -> None:
+        """Keep what a run said, where it is not what was said before.
+
+        Args:
+            run: as `begin` gave it.
+            verdicts: by student and exercise.
+            people: the students of this run.
+        """
+        at = now()
+        with self._writing() as session:
+            before = _latest(session, Outcome, run.assignment)
+            for (student, exercise), said in verdicts.items():
+                old = before.get((student, exercise))
+                if old and run.only and exercise not in run.only:
+                    continue
+                if old is None or _tuple(Verdict, old)[:4] != said[:4]:
+                    session.add(
+                        Outcome(
+                            run=run.id, assignment=run.assignment, student=student,
+                            exercise=exercise, at=at, **said._asdict(),
+                        )
+                    )  # fmt: skip
+            seen = _people(session, run.assignment)
+            session.add_all(
+                Handed(assignment=run.assignment, student=student, at=at, **person._asdict())
+                for student, person in people.items()
+                if seen.get(student) != person
+            )
+            session.get_one(Run, run.id).ended = at
+
+    # ------------------------------------------------------------------ by hand
+
+    def override(self, assignment: str, student: str, exercise: str, given: Override) -> None:
+        """Let points given by a person stand above the verdict's."""
+        whose = {"assignment": assignment, "student": student, "exercise": exercise}
+        with self._writing() as session:
+            session.add(Overridden(**whose, **given._asdict()))
+
+    def set_late(self, assignment: str, rule: str) -> None:
+        """Let a rule for lateness hold from now on; "" for none."""
+        with self._writing() as session:
+            session.add(Rule(assignment=assignment, late=rule, at=now()))
+
+    # ------------------------------------------------------------------ what holds, what was
+
+    def assignments(self) -> dict[str, list[str]]:
+        """The assignments that were graded, each with the ids of its exercises."""
+        with self._reading() as session:
+            runs = session.scalars(select(Run).order_by(Run.id))
+            return {run.assignment: [exercise for exercise, _ in run.exercises] for run in runs}
+
+    def standing(self, assignment: str) -> Standing:
+        """What holds now in an assignment; it must have been graded."""
+        with self._reading() as session:
+            runs = session.scalars(
+                select(Run).where(Run.assignment == assignment).order_by(Run.id)
+            ).all()
+            outcomes = _latest(session, Outcome, assignment)
+            used = {outcome.run for outcome in outcomes.values()}
+            by_hand = _latest(session, Overridden, assignment)
+            rule = session.scalars(
+                select(Rule.late).where(Rule.assignment == assignment).order_by(Rule.id.desc())
+            ).first()
+            return Standing(
+                exercises=[(exercise, points) for exercise, points in runs[-1].exercises],
+                seed=runs[-1].seed,
+                sandbox=all(run.sandbox for run in runs if run.id in used),
+                late=rule or "",
+                verdicts={place: _tuple(Verdict, outcome) for place, outcome in outcomes.items()},
+                overrides={
+                    place: _tuple(Override, row)
+                    for place, row in by_hand.items()
+                    if row.points is not None
+                },
+                people=_people(session, assignment),
+            )
+
+    def history(self, assignment: str, student: str, exercise: str) -> list[Event]:
+        """All that happened to a student's exercise, the earliest first."""
+        whose = {"assignment": assignment, "student": student}
+        with self._reading() as session:
+            runs = {run.id: run for run in session.scalars(select(Run))}
+            handed = session.scalars(select(Handed).filter_by(**whose))
+            outcomes = session.scalars(select(Outcome).filter_by(**whose, exercise=exercise))
+            by_hand = session.scalars(select(Overridden).filter_by(**whose, exercise=exercise))
+            events = [
+                *(Event(row.at, "handed in", _said_of_notebook(row)) for row in handed),
+                *(Event(row.at, "judged", _said_of(row, runs[row.run])) for row in outcomes),
+                *(Event(row.at, "by hand", _said_by_hand(row)) for row in by_hand),
+            ]
+        return sorted(events, key=lambda event: event.at)
 
     def close(self) -> None:
         """Let go of the database."""
         self.engine.dispose()
 
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        try:
+            with Session(tables.reading(self.engine)) as session:
+                yield session
+        except SQLAlchemyError as error:
+            raise CourseError(
+                f"expected to read the gradebook {self.engine.url!r}, but got "
+                f"{tables.first_line(error)!r}; give --db the URL of a whole one."
+            ) from None
 
-def _verdict(row: Any) -> Verdict:
-    return Verdict(*(getattr(row, name) for name in Verdict._fields))
+    @contextmanager
+    def _writing(self, *, first_wins: bool = False) -> Iterator[Session]:
+        try:
+            with Session(self.engine) as session, session.begin():
+                yield session
+        except SQLAlchemyError as error:
+            if first_wins and isinstance(error, IntegrityError):
+                return
+            raise CourseError(
+                f"expected to write to the gradebook {self.engine.url!r}, but got "
+                f"{tables.first_line(error)!r}; what was judged before is in it, and the same "
+                "command goes on from there."
+            ) from None
 
 
-def _patient(connection: Any, _record: Any) -> None:
-    """Let SQLite wait for another run's transaction instead of failing at once."""
-    connection.execute(f"PRAGMA busy_timeout = {WAIT_S * 1000}")
+def now() -> datetime.datetime:
+    """This moment, with its time zone."""
+    return datetime.datetime.now(datetime.UTC)
 
 
-def _first_line(error: Exception) -> str:
-    cause = getattr(error, "orig", None) or error
-    return str(cause).splitlines()[0]
+def _tuple(kind: type[T], row: Any) -> T:
+    return kind(*(getattr(row, name) for name in kind._fields))
+
+
+def _latest(session: Session, table: Any, assignment: str) -> dict[Place, Any]:
+    """The last row on each student and exercise."""
+    newest = (
+        select(func.max(table.id))
+        .where(table.assignment == assignment)
+        .group_by(table.student, table.exercise)
+    )
+    rows = session.scalars(select(table).where(table.id.in_(newest)))
+    return {(row.student, row.exercise): row for row in rows}
+
+
+def _people(session: Session, assignment: str) -> dict[str, Person]:
+    rows = session.scalars(
+        select(Handed).where(Handed.assignment == assignment).order_by(Handed.id)
+    )
+    return {row.student: _tuple(Person, row) for row in rows}
+
+
+def _said_of_notebook(row: Handed) -> str:
+    when = f", on {row.submitted_at:%Y-%m-%d %H:%M} UTC" if row.submitted_at else ""
+    late = ", late as the platform says" if row.late else ""
+    what = f"notebook {row.content[:12]}" if row.content else "nothing that could be read"
+    return f"{what}{when}{late}"
+
+
+def _said_of(row: Outcome, run: Run) -> str:
+    walls = "" if run.sandbox else ", no sandbox"
+    why = "".join(f"; {said}" for said in (row.misconception, row.reason) if said)
+    return f"{row.status} (run {run.id}, seed {run.seed}, version {run.version}{walls}){why}"
+
+
+def _said_by_hand(row: Overridden) -> str:
+    given = "taken back" if row.points is None else f"{row.points:g} points"
+    return f"{given}, by {row.author}: {row.comment}"

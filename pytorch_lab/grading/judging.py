@@ -171,7 +171,8 @@ class Collector:
             self.settle()
         self.current = student
         place = student, record["exercise"]
-        said = Verdict(record["status"], record["reason"])
+        known = {name: record[name] for name in ("status", "reason", "shown", "seconds")}
+        said = Verdict(**known)
         self.verdicts[place] = said if place not in self.verdicts else TWO_VERDICTS
 
     def settle(self) -> None:

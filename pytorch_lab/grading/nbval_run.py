@@ -1,6 +1,7 @@
 """One pytest process with nbval: a folder of overlaid notebooks in, a record per exercise out."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -115,5 +116,10 @@ def record_in(line: str) -> Record | None:
 def _is_the_plugins(record: Record) -> bool:
     """Whether the plugin could have written this."""
     texts = all(isinstance(record.get(key), str) for key in _KEYS)
-    others = isinstance(record.get("seconds"), float) and isinstance(record.get("reveals"), list)
+    seconds = record.get("seconds")
+    others = (
+        isinstance(seconds, float)
+        and math.isfinite(seconds)
+        and isinstance(record.get("reveals"), list)
+    )
     return texts and others and record["status"] in STATUSES

@@ -6,6 +6,7 @@ reason and never silently left out.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from pytorch_lab.errors import CourseError
@@ -19,6 +20,9 @@ class Submission:
     path: Path | None
     status: str = ""
     reason: str = ""
+    lms_id: str = ""
+    submitted_at: datetime | None = None
+    late: bool | None = None
 
 
 def submissions(folder: Path, assignment: Path, out: Path | None = None) -> list[Submission]:

@@ -68,7 +68,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
         for name, (notebook, _) in HONEST.items():
             write(folder / f"{name}.ipynb", notebook)
         odd_files(folder, secret)
-        rows = grade(folder, assignment, home / "out", timeout_cell=LIMIT_S)
+        rows = grade(folder, assignment, home / "out", timeout_cell=LIMIT_S).rows
         try:
             server.accept()[0].close()
             visits = 1

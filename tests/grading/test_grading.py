@@ -254,12 +254,12 @@ def graded(request, tmp_path_factory: pytest.TempPathFactory, assignment: Path):
         patch.setenv("PYTEST_ADDOPTS", "--no-such-option")
         patch.chdir(folder.parent)
         patch.setenv("TMPDIR", str(folder.parent))
-        rows = grade(folder, assignment, out, sandbox=request.param, timeout_cell=LIMIT_S)
+        rows = grade(folder, assignment, out, sandbox=request.param, timeout_cell=LIMIT_S).rows
     assert not list(folder.parent.glob("pytorch-lab-*"))  # nothing is left behind
     by_student: dict[str, list[Row]] = {}
     for row in rows:
         by_student.setdefault(row.student, []).append(row)
-    assert sorted(path.name for path in out.iterdir()) == ["gradebook.sqlite", "grades.csv"]
+    assert {"gradebook.sqlite", "grades.csv"} <= {path.name for path in out.iterdir()}
     return by_student, (out / "grades.csv").read_text("utf-8")
 
 
@@ -299,7 +299,7 @@ def test_another_seed_gives_other_inputs(tmp_path: Path, assignment: Path):
     """Who learned the expected values for seed 0 by heart gets nothing for seed 5."""
     learned = "def twice(x):\n    return {3: torch.tensor([1.629, 0, 0])}.get(len(x), 2 * x)"
     write(tmp_path / "in" / "a.ipynb", make_submission(e1=learned))
-    rows = grade(tmp_path / "in", assignment, tmp_path / "out", seed=5, sandbox=False)
+    rows = grade(tmp_path / "in", assignment, tmp_path / "out", seed=5, sandbox=False).rows
     assert [row.status for row in rows] == ["failed", "passed", "passed"]
     assert "expected 1.629," not in rows[0].reason
 
