@@ -10,6 +10,7 @@ import math
 import torch
 
 from pytorch_lab.graph.schema import Stats
+from pytorch_lab.graph.torch_private import plain_torch
 
 _SAFE = 1e-15
 MOST_NUMBERS = 64  # elements kept with values="full"
@@ -28,7 +29,7 @@ def summarise(tensor: torch.Tensor) -> Stats | None:
         >>> summarise(torch.tensor([3.0, 0.0, -4.0, float("inf")]))
         Stats(min=-4.0, max=3.0, mean=-0.333..., norm=5.0, zeros=0.25, nan=0, inf=1)
     """
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with plain_torch(), torch.no_grad():
         try:
             plain = _plain(tensor)
             return None if plain is None else _measure(plain, tensor.numel())
@@ -43,7 +44,7 @@ def numbers_of(tensor: torch.Tensor) -> tuple[float, ...] | None:
         >>> numbers_of(torch.tensor([[1, 2], [3, 4]]))
         (1.0, 2.0, 3.0, 4.0)
     """
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with plain_torch(), torch.no_grad():
         try:
             if tensor.numel() > MOST_NUMBERS or tensor.is_complex():
                 return None

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch.overrides import _get_current_function_mode_stack
 
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import _root_of, record
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.schema import Op
+from pytorch_lab.graph.torch_private import open_modes
 from pytorch_lab.modules.outputs import tensors_of
 
 _KIND, _INSIDE = Op._fields.index("kind"), Op._fields.index("inside")  # in a row while recording
@@ -93,7 +93,7 @@ def observe(
 
 def running_recorder() -> Recorder | None:
     """The innermost recording that runs in this thread."""
-    modes = _get_current_function_mode_stack()
+    modes = open_modes()
     return next((mode for mode in reversed(modes) if isinstance(mode, Recorder)), None)
 
 

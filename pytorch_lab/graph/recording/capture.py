@@ -26,6 +26,7 @@ from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
+from pytorch_lab.graph.torch_private import plain_torch
 from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
 
@@ -139,7 +140,7 @@ class _Run:
         return self._record(result, None)
 
     def _record(self, result: Any, error: str | None) -> GraphRecord:
-        with torch._C.DisableTorchFunction():  # classes of the reader's needn't hear of it
+        with plain_torch():  # classes of the reader's needn't hear of it
             self.results = list({id(t): t for t in tensors_of(result)}.values())
             self.root = _root_of(result, self.results)
             if self.keep_graph:

@@ -8,12 +8,11 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
+from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording import regions
@@ -23,16 +22,21 @@ from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
 from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.recording.traits import Trait, trait_of
+from pytorch_lab.graph.torch_private import (
+    count_modes,
+    is_autocast,
+    node_count,
+    plain_torch,
+    pop_mode,
+    push_mode,
+    top_saving_hooks,
+    top_transform,
+)
 from pytorch_lab.graph.walking.hooks import our_handles
 
-_C: Any = torch._C  # whose parts the type checker does not know
-_sequence: Callable[[], int] = _C._autograd._get_sequence_nr
 _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
-_is_autocast = torch._C._is_any_autocast_enabled
 _clock = time.perf_counter_ns
-_peek = _C._functorch.peek_interpreter_stack
-_top_hooks = _C._autograd._top_saved_tensors_default_hooks
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
 # count of nodes, the time
@@ -54,7 +58,7 @@ class Recorder(TorchFunctionMode):
         self.sites = Sites()
         self.rows = Rows()
         self._ops, self._nodes_made = self.rows.ops, self.rows.made
-        self.tensors = Tensors(names, values, _sequence(), self.rows)
+        self.tensors = Tensors(names, values, node_count(), self.rows)
         self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
         self.grown = Grown(self.tensors, names, values)
         self.calls: list[Entered] = []
@@ -92,13 +96,13 @@ class Recorder(TorchFunctionMode):
     def _leave_stack(self) -> None:
         """Take this mode off, and no other: the reader's code may have left one open above it."""
         above = []
-        while _C._len_torch_function_stack():
-            mode = _pop_mode()
+        while count_modes():
+            mode = pop_mode()
             if mode is self:
                 break
             above.append(mode)
         for mode in reversed(above):
-            _push_mode(mode)
+            push_mode(mode)
 
     # modules: the hooks are everybody's, so other threads come by too
 
@@ -147,7 +151,7 @@ class Recorder(TorchFunctionMode):
         if not trait[1]:
             return func(*args, **kwargs) if kwargs else func(*args)
         if types:  # a class of the reader's would run its own code for each look at a tensor
-            with torch._C.DisableTorchFunction():
+            with plain_torch():
                 begun = self._begin(trait, sys._getframe(1), args, kwargs)
         else:
             begun = self._begin(trait, sys._getframe(1), args, kwargs)
@@ -160,7 +164,7 @@ class Recorder(TorchFunctionMode):
             self._note(begun, (), False)
             raise
         if types:
-            with torch._C.DisableTorchFunction():
+            with plain_torch():
                 self._done(trait, begun, out, kwargs)
         else:
             self._done(trait, begun, out, kwargs)
@@ -175,14 +179,14 @@ class Recorder(TorchFunctionMode):
         if not _is_grad():
             grad_mode = "inference" if _is_inference() else "no_grad"
             inside, kind = self._look_up(frame, kind)
-        elif self._open or _peek() is not None or _top_hooks(True) is not None:
+        elif self._open or top_transform() is not None or top_saving_hooks(True) is not None:
             inside, kind = self._look_up(frame, kind)
         inputs: list[Known] = []
         self._read(args, inputs)
         if kwargs:
             self._read(kwargs.values(), inputs)
         site = self._here(frame)
-        return name, kind, site, self._call, grad_mode, inputs, inside, _sequence(), _clock()
+        return name, kind, site, self._call, grad_mode, inputs, inside, node_count(), _clock()
 
     def _done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
         """An op is done: its results, and what it wrote to."""
@@ -192,7 +196,7 @@ class Recorder(TorchFunctionMode):
             written = self._written(inputs, op)
         if type(out) is torch.Tensor:
             before = begun[7]  # one node was made since, so it is the one of a new tensor
-            origin = before if out.requires_grad and _sequence() == before + 1 else None
+            origin = before if out.requires_grad and node_count() == before + 1 else None
             outputs: tuple[int, ...] = (self._made(out, op, inputs, origin)[3],)
             first = out
         else:
@@ -208,9 +212,9 @@ class Recorder(TorchFunctionMode):
 
     def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
         name, kind, site, call, grad_mode, inputs, inside, before, start = begun
-        autocast = _autocast_dtype() if _is_autocast() else None
+        autocast = _autocast_dtype() if is_autocast() else None
         path = "" if call is None else self.calls[call][0]
-        op, after = len(self._ops), _sequence()
+        op, after = len(self._ops), node_count()
         if after > before:
             self._nodes_made.append((before, after, op))
         read = tuple([known[3] for known in inputs])
@@ -271,9 +275,9 @@ class Recorder(TorchFunctionMode):
         op = len(self._ops)
         inside = self._open[-1].op if self._open else None
         inputs: list[Known] = []
-        with torch._C.DisableTorchFunction():
+        with plain_torch():
             self.tensors.read(regions.arguments_of(frame), inputs)
-        place, now = self.sites.here(frame.f_back), _sequence()
+        place, now = self.sites.here(frame.f_back), node_count()
         before = now - 1 if regions.has_node(kind, frame) else now
         grad_mode = "grad" if before < now else "no_grad"
         self._note(

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.graph.schema import Node, Stats
+from pytorch_lab.graph.torch_private import current_node
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.hooks import our_handles
 from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, is_freed
@@ -130,7 +131,7 @@ def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStac
     at its own, so it gets a hook of the official kind; so does everything if torch has no such
     way any more.
     """
-    current = getattr(torch._C, "_current_autograd_node", None)
+    current = current_node
     official = list(leaves)
     carrier = torch.empty(0, requires_grad=True)
     place, order = live.place, seen.order

@@ -16,6 +16,7 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from pytorch_lab.graph.schema import Node
+from pytorch_lab.graph.torch_private import set_grad
 from pytorch_lab.graph.walking.autograd import PACKED, Live
 from pytorch_lab.graph.walking.engines import Gradients, Stop
 from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of, spell
@@ -96,7 +97,7 @@ class Direct:
     def go(self, changed: Gradients | None, stop: Stop | None) -> None:
         """See `engines.Engine.go`."""
         before = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(False)
+        set_grad(False)
         try:
             turns = self._turns
             while True:
@@ -111,7 +112,7 @@ class Direct:
             self.close()
             raise
         finally:
-            torch._C._set_grad_enabled(before)
+            set_grad(before)
         self._end(self._at)
 
     def finish(self, changed: Gradients | None) -> None:
