@@ -17,6 +17,12 @@ def test_no_losses_no_curve():
     assert curve.plan({"loss": ()}) is None
 
 
+def test_a_single_loss_makes_no_curve():
+    assert curve.plan({"loss": (0.5,)}) is None
+    plan = curve.plan({"before": (0.5,), "now": (0.5, 0.25)})
+    assert [series["name"] for series in plan["series"]] == ["now"]
+
+
 def test_heights_are_proportional():
     """Against the rule of three, on a scale from 0 to 4."""
     plan = curve.plan({"loss": (4.0, 3.0, 1.0, 0.0)})
@@ -42,14 +48,12 @@ def test_wide_ranges_are_logarithmic():
 @pytest.mark.parametrize(
     "losses",
     [
-        (1.0,),
-        (0.0,),
         (0.0, 0.0),
         (-3.0, -1.0),
         (5.0, 5.0),
         (1e-300, 1e300),
         (1e38, 2e38),
-        (math.nan,),
+        (math.nan, math.nan),
         (math.inf, 1.0),
         tuple(range(5000)),
         (2.3025, 2.3024, 2.3026),
@@ -82,7 +86,7 @@ def test_a_loss_that_is_no_number_is_said():
 
 
 def test_two_curves_share_the_scale():
-    plan = curve.plan({"a": (4.0, 2.0), "b": (1.0,)})
+    plan = curve.plan({"a": (4.0, 2.0), "b": (1.0, 1.5)})
     a, b = (points(series["path"]) for series in plan["series"])
     assert a[0][0] == b[0][0]
     assert a[0][1] < a[1][1] < b[0][1]

@@ -25,9 +25,10 @@ def plan(curves: Curves) -> dict[str, Any] | None:
         'Loss over 3 steps: from 2 to 0.5.'
 
     Args:
-        curves: name -> losses, step by step; not more than two.
+        curves: name -> losses, step by step; not more than two. A single loss makes no line and
+            is left out.
     """
-    curves = {name: losses for name, losses in curves.items() if losses}
+    curves = {name: losses for name, losses in curves.items() if len(losses) > 1}
     if not curves:
         return None
     finite = [loss for losses in curves.values() for loss in losses if math.isfinite(loss)]
@@ -160,6 +161,5 @@ def _short(value: float) -> str:
 
 
 def _says(name: str, losses: tuple[float, ...]) -> str:
-    many = f"{len(losses)} step{'s' if len(losses) != 1 else ''}"
-    whole = f"{name[:1].upper()}{name[1:]} over {many}"
+    whole = f"{name[:1].upper()}{name[1:]} over {len(losses)} steps"
     return f"{whole}: from {_short(losses[0])} to {_short(losses[-1])}."

@@ -100,7 +100,10 @@ function graphCanvas({ film, scene, index, root, name, ...handlers }) {
     draw();
   }
 
-  /** New positions with these frames open; what `anchor` shows stays where the reader sees it. */
+  /**
+   * New positions with these frames open; what `anchor` shows stays where the reader sees it, unless
+   * a part of it would then lie outside of the window.
+   */
   function arrange(open, anchor = -1) {
     const before = pane.set;
     const kept = before && anchor >= 0 ? before.boxes[before.boxOf.get(anchor)] : null;
@@ -116,11 +119,13 @@ function graphCanvas({ film, scene, index, root, name, ...handlers }) {
       pane.y += now.y - kept.y;
     }
     hold();
-    if (before.boxes.length + pane.set.boxes.length < GLIDE_BOXES) glideFrom(before, kept, now);
+    const aim = kept && now ? pane.showing(now) : [pane.x, pane.y];
+    if (before.boxes.length + pane.set.boxes.length < GLIDE_BOXES) glideFrom(before, kept, now, aim);
+    else [pane.x, pane.y] = aim;
     draw();
   }
 
-  function glideFrom(before, kept, now) {
+  function glideFrom(before, kept, now, aim) {
     const shift = kept && now
       ? [now.x + now.width / 2 - kept.x - kept.width / 2, now.y - kept.y] : [0, 0];
     const moves = [];
@@ -131,7 +136,9 @@ function graphCanvas({ film, scene, index, root, name, ...handlers }) {
       moves.push([box, from, { x: box.x, y: box.y, width: box.width, height: box.height }]);
     }
     const { set } = pane;
+    const start = [pane.x, pane.y];
     glideBy((share) => {
+      [pane.x, pane.y] = start.map((from, i) => from + (aim[i] - from) * share);
       set.moving = share < 1;
       for (const [box, from, to] of moves) {
         for (const key of ["x", "y", "width", "height"]) box[key] = from[key] + (to[key] - from[key]) * share;

@@ -30,7 +30,7 @@ function choosable(view) {
       light(i, nodes.map((each) => view.panes[i].index.itemOfNode[each]));
       const name = films[i].nodes[node].parameter || "the leaf";
       view.note(nodes.length
-        ? `The path by which a gradient reaches ${name}: ${nodes.length} nodes from the result.`
+        ? `The path by which a gradient reaches ${name}: ${nodes.length} ${nodes.length === 1 ? "node" : "nodes"} from the result.`
         : `No path leads from the result to ${name}: it gets no gradient.`);
       view.draw();
     },

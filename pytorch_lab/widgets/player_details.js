@@ -123,7 +123,7 @@ function opDetails(view, film, { index, pinned }, at) {
       op.inputs.map((value) => valueEntry(view, film, value, "in")),
       op.outputs.map((value) => valueEntry(view, film, value, "out"))),
     nodes.slice(0, 6).map((node) => nodePart(view, film, film.nodes[node], at, pinned)),
-    nodes.length > 6 && h("p", { class: "lab-quiet" }, `and ${nodes.length - 6} more nodes`),
+    nodes.length > 6 && h("p", { class: "lab-quiet" }, `and ${nodes.length - 6} more ${nodes.length === 7 ? "node" : "nodes"}`),
     !nodes.length && op.kind === "op" && op.mode === "grad" &&
       h("p", { class: "lab-quiet" }, "No node: none of its inputs asks for a gradient."),
   ];

@@ -82,5 +82,14 @@ function sight(pane, { draw, glideBy }) {
     });
   }
 
-  return { home, fit, hold, zoomBy, pan, reveal };
+  /** Where the window must stand to show a box whole, moved no more than needed; or its upper end. */
+  function showing({ x, y, width, height }) {
+    const margin = 28 / pane.scale;
+    const [w, tall] = [pane.width / pane.scale, pane.height / pane.scale];
+    const along = (now, start, length, shown, whenTooLong) => (length + 2 * margin > shown
+      ? whenTooLong : Math.max(start + length + margin - shown, Math.min(start - margin, now)));
+    return [along(pane.x, x, width, w, x + width / 2 - w / 2), along(pane.y, y, height, tall, y - margin)];
+  }
+
+  return { home, fit, hold, zoomBy, pan, reveal, showing };
 }

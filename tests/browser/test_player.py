@@ -7,6 +7,7 @@ import re
 import pytest
 import torch
 from playwright.sync_api import expect
+from torch import nn
 
 from pytorch_lab import graph
 from pytorch_lab.widgets import player_state
@@ -335,6 +336,38 @@ def test_folding_keeps_the_place(stage, long):
     assert abs(before["y"] - after["y"]) < 2
     middle = (before["x"] + before["width"] / 2) - (after["x"] + after["width"] / 2)
     assert abs(middle) < 2
+
+
+class Tall(nn.Module):
+    """A frame of boxes under one another, no two alike."""
+
+    def __init__(self, n):
+        super().__init__()
+        self.ops = [(torch.sin, torch.cos, torch.tanh, torch.exp)[k * k % 7 % 4] for k in range(n)]
+
+    def forward(self, x):
+        for op in self.ops:
+            x = op(x)
+        return x
+
+
+@pytest.mark.parametrize("n", [7, 40])
+def test_what_was_unfolded_is_in_sight(stage, n):
+    """Whole if the window can hold it, else from its upper end on."""
+    net = nn.Sequential(*[nn.Sequential(nn.Linear(2, 2), nn.Tanh()) for _ in range(5)], Tall(n))
+    view = stage(Player(graph.record(net, torch.ones(1, 2))), motion=False)
+    walk_to(view, "Tall 5")
+    press = view.page.keyboard.press
+    for expanded in ("false", "true"):
+        if cursor(view).get_attribute("aria-expanded") != expanded:
+            press("Enter")
+    window, box = (
+        where.bounding_box() for where in (view.page.locator(".lab-player-graph"), cursor(view))
+    )
+    above, below = box["y"] - window["y"], window["height"] + window["y"] - box["y"] - box["height"]
+    assert (box["height"] < window["height"]) == (n == 7)
+    assert above >= 27
+    assert below >= 27 if n == 7 else above <= 29
 
 
 def test_colours_have_a_legend(stage, trained):
