@@ -17,12 +17,15 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
+from nbformat.v3.rwbase import rejoin_lines as rejoin_old_lines
 from nbformat.v4.rwbase import rejoin_lines
 
 from pytorch_lab import writing
 from pytorch_lab.errors import CourseError, NotebookError
 
 MAX_BYTES = 50_000_000
+MAX_DEPTH = 100  # of lists and objects in each other; a notebook has about ten
+MAX_PARTS = 5_000_000  # values in the JSON; each costs up to 64 bytes of memory
 _NUMBERED = re.compile(r"(\d+)-(\d+)(?:-.*)?")
 _SUFFIX = re.compile(r"-(?:task|check|hidden)$")
 
@@ -36,6 +39,7 @@ class Facts:
     grade: bool
     locked: bool
     points: float | None
+    task: bool = False
 
     @property
     def is_answer(self) -> bool:
@@ -46,6 +50,11 @@ class Facts:
     def is_check(self) -> bool:
         """Whether points hang on this cell alone."""
         return self.grade and not self.solution
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether points hang on it that only a person can give."""
+        return self.task or (self.grade and self.solution)
 
     @property
     def exercise(self) -> str:
@@ -87,13 +96,15 @@ def facts(cell: NotebookNode) -> Facts | None:
     if not isinstance(known, dict) or not isinstance(known.get("grade_id"), str):
         return None
     solution, grade = known.get("solution") is True, known.get("grade") is True
+    task = known.get("task") is True
     return Facts(
         grade_id=known["grade_id"],
         solution=solution,
         grade=grade,
         # Schema 1 may leave `locked` out: a cell is locked unless the student writes there.
         locked=known.get("locked", not solution) is True,
-        points=_points(known.get("points")) if grade else None,
+        points=_points(known.get("points")) if grade or task else None,
+        task=task,
     )
 
 
@@ -109,42 +120,16 @@ def read(path: Path) -> NotebookNode:
     """The notebook in a file, with every cell's source, metadata and type in place.
 
     Raises:
-        NotebookError: there is no such file, or it is not a notebook of format 4.
+        NotebookError: there is no such file, or no notebook of format 3 or 4 in it.
 
     Example:
         >>> read(Path("no_such.ipynb"))
         Traceback (most recent call last):
         pytorch_lab.errors.NotebookError: expected a notebook at no_such.ipynb, but there is no ...
     """
-    found = _json(path)
-    if not isinstance(found, dict) or not isinstance(found.get("nbformat"), int):
-        raise _not_one(path, "JSON without an 'nbformat' number")
-    if found["nbformat"] != 4:
-        raise NotebookError(
-            f"expected {path} in notebook format 4, got format {found['nbformat']}; "
-            "open it in JupyterLab and save it."
-        )
-    if found.get("metadata") is None:
-        found["metadata"] = {}
-    fault = _fault_of_metadata(found["metadata"]) or _fault(found.get("cells"))
-    if fault:
-        raise _not_one(path, fault)
-    found.setdefault("nbformat_minor", 0)
     try:
-        made: Any = nbformat.from_dict(_rejoined(found))
-    except (RecursionError, TypeError) as error:
-        raise _not_one(path, f"JSON that is none ({error})") from None
-    with suppress(AttributeError, KeyError, TypeError):  # odd outputs are nobody's fault
-        rejoin_lines(made)
-    return made
-
-
-def _json(path: Path) -> Any:
-    """What a file says, if it is JSON of a size that a notebook has."""
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise _not_one(path, f"{path.stat().st_size / 1e6:.0f} MB")
-        text = path.read_text("utf-8-sig")
+        size = path.stat().st_size
+        content = b"" if size > MAX_BYTES else path.read_bytes()
     except FileNotFoundError:
         raise NotebookError(
             f"expected a notebook at {path}, but there is no such file; check the name."
@@ -154,22 +139,116 @@ def _json(path: Path) -> Any:
             f"expected to read the notebook {path}, but got {why_not(error)}; "
             "give the path of an .ipynb file that you may read."
         ) from None
+    if size > MAX_BYTES:
+        raise _not_one(path, f"{size / 1e6:.0f} MB")
+    return parse(content, path)
+
+
+def parse(content: bytes, name: Path | str) -> NotebookNode:
+    """The notebook in the bytes of a file; one of format 3 is taken over into format 4.
+
+    Args:
+        content: what the file holds.
+        name: what the file is called, for the message.
+
+    Raises:
+        NotebookError: the bytes are no notebook of format 3 or 4.
+
+    Example:
+        >>> parse(b'{"nbformat": 4, "cells": [{"cell_type": "code", "source": ["a", "b"]}]}',
+        ...       "a.ipynb").cells[0].source
+        'ab'
+    """
+    if len(content) > MAX_BYTES:
+        raise _not_one(name, f"{len(content) / 1e6:.0f} MB")
+    found = _json(content, name)
+    if not isinstance(found, dict) or type(found.get("nbformat")) is not int:
+        raise _not_one(name, "JSON without an 'nbformat' number")
+    if found["nbformat"] == 3:
+        found = _converted(found, name)
+    if found["nbformat"] != 4:
+        raise NotebookError(
+            f"expected {name} in notebook format 4, got format {found['nbformat']}; "
+            "open it in JupyterLab and save it."
+        )
+    if found.get("metadata") is None:
+        found["metadata"] = {}
+    fault = _fault_of_metadata(found["metadata"]) or _fault(found.get("cells"))
+    if fault:
+        raise _not_one(name, fault)
+    found.setdefault("nbformat_minor", 0)
+    try:
+        made: Any = nbformat.from_dict(_rejoined(found))
+    except (RecursionError, TypeError) as error:
+        raise _not_one(name, f"JSON that is none ({error})") from None
+    with suppress(AttributeError, KeyError, TypeError):  # odd outputs are nobody's fault
+        rejoin_lines(made)
+    return made
+
+
+def _json(content: bytes, name: Path | str) -> Any:
+    """What a file says, if it is JSON as large and as deep as a notebook is."""
+    try:
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _not_one(path, "bytes that are no UTF-8 text") from None
+        utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        raise _not_one(
+            name, "UTF-16 where UTF-8 is needed" if utf_16 else "bytes that are no UTF-8 text"
+        ) from None
+    if sum(map(text.count, ",[{")) > MAX_PARTS:
+        raise _not_one(name, f"JSON of more than {MAX_PARTS} parts")
     try:
         found = json.loads(text)
         if "\\ud" in text.lower():  # half a character, which no file and no kernel takes
             json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise _not_one(path, "half a character (a lone surrogate) in its text") from None
+        raise _not_one(name, "half a character (a lone surrogate) in its text") from None
     except json.JSONDecodeError as error:
-        raise _not_one(path, f"broken JSON in line {error.lineno} ({error.msg})") from None
+        raise _not_one(name, f"broken JSON in line {error.lineno} ({error.msg})") from None
     except (RecursionError, ValueError):
-        raise _not_one(path, "JSON that cannot be read (too deep, or a number too long)") from None
+        raise _not_one(name, "JSON that cannot be read (too deep, or a number too long)") from None
+    if _deeper_than(found, MAX_DEPTH):
+        raise _not_one(name, f"JSON nested more than {MAX_DEPTH} deep")
     return found
 
 
-def _not_one(path: Path, came: str) -> NotebookError:
+def _deeper_than(found: Any, limit: int) -> bool:
+    """Whether lists and objects stand within each other too often to be copied and written."""
+    level = [[found]]
+    for _ in range(limit + 1):
+        level = [
+            part
+            for each in level
+            for part in (each.values() if isinstance(each, dict) else each)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _converted(found: dict[str, Any], name: Path | str) -> dict[str, Any]:
+    """A notebook of format 3 in format 4, without the random ids that each cell would get."""
+    try:
+        made = nbformat.convert(rejoin_old_lines(nbformat.from_dict(found)), 4)
+    except (
+        AttributeError,
+        IndexError,
+        KeyError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        nbformat.ValidationError,
+    ) as error:
+        raise _not_one(
+            name, f"a notebook of format 3 that is none ({type(error).__name__})"
+        ) from None
+    for cell in made["cells"]:
+        cell.pop("id", None)
+    return {**made, "nbformat_minor": 4}
+
+
+def _not_one(path: Path | str, came: str) -> NotebookError:
     return NotebookError(
         f"expected a Jupyter notebook in {path}, got {came}; save it again from JupyterLab."
     )

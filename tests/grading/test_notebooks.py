@@ -9,9 +9,12 @@ import pytest
 from pytorch_lab.errors import CourseError, NotebookError
 from pytorch_lab.grading.notebooks import (
     MAX_BYTES,
+    MAX_DEPTH,
+    MAX_PARTS,
     exercise_id,
     facts,
     grade_id,
+    parse,
     read,
     replace,
     text,
@@ -23,6 +26,14 @@ CELL = {"cell_type": "code", "source": ["a = 1\n", "b = 2"]}
 
 def notebook(**entries):
     return json.dumps({"nbformat": 4, "nbformat_minor": 5, "cells": [], "metadata": {}} | entries)
+
+
+def nested(depth):
+    """Lists in each other, this many."""
+    made: list = []
+    for _ in range(depth - 1):
+        made = [made]
+    return made
 
 
 def test_read_gives_every_cell_what_the_grader_relies_on(tmp_path: Path):
@@ -42,7 +53,12 @@ def test_read_gives_every_cell_what_the_grader_relies_on(tmp_path: Path):
         ('{"nbformat": ' + "9" * 5000 + "}", "cannot be read"),
         ('"text"', "got JSON without an 'nbformat' number"),
         ('{"cells": []}', "got JSON without an 'nbformat' number"),
-        (notebook(nbformat=3), "in notebook format 4, got format 3; open it in JupyterLab"),
+        (notebook(nbformat=5), "in notebook format 4, got format 5; open it in JupyterLab"),
+        (notebook(nbformat=2), "in notebook format 4, got format 2; open it in JupyterLab"),
+        (notebook(nbformat=3), "got a notebook of format 3 that is none"),
+        (notebook(nbformat=True), "got JSON without an 'nbformat' number"),
+        (notebook(x=[0] * (MAX_PARTS - 2)), f"got JSON of more than {MAX_PARTS} parts"),
+        (notebook(x=nested(MAX_DEPTH)), f"got JSON nested more than {MAX_DEPTH} deep"),
         (notebook(cells=None), "without a list of cells"),
         (notebook(cells=[1]), "a cell 1 that is no cell"),
         (notebook(cells=[CELL, {"cell_type": "x"}]), "a cell 2 of the unknown type 'x'"),
@@ -82,13 +98,40 @@ def test_files_that_cannot_be_read(tmp_path: Path):
         read(tmp_path / "b.ipynb")
     with pytest.raises(NotebookError, match=r"got 'Is a directory'; give the path of an \.ipynb"):
         read(tmp_path)
-    (tmp_path / "c.ipynb").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(NotebookError, match="bytes that are no UTF-8 text"):
-        read(tmp_path / "c.ipynb")
+    for encoding, says in (
+        ("utf-16", "UTF-16 where UTF-8 is needed"),
+        ("latin-1", "no UTF-8 text"),
+    ):
+        (tmp_path / "c.ipynb").write_bytes(notebook(x="é").replace("\\u00e9", "é").encode(encoding))
+        with pytest.raises(NotebookError, match=says):
+            read(tmp_path / "c.ipynb")
     with (tmp_path / "d.ipynb").open("wb") as huge:
         huge.truncate(MAX_BYTES + 1)
     with pytest.raises(NotebookError, match="got 50 MB"):
         read(tmp_path / "d.ipynb")
+
+
+def test_a_notebook_at_the_limits_is_read():
+    made = parse(notebook(x=nested(MAX_DEPTH - 1), y=[0] * 1000).encode(), "a.ipynb")
+    assert made.cells == []
+    with pytest.raises(NotebookError, match=r"in a\.ipynb, got 50 MB"):
+        parse(b" " * (MAX_BYTES + 1), "a.ipynb")
+
+
+def test_a_notebook_of_format_3_is_taken_over_the_same_each_time():
+    cells = [
+        {"cell_type": "code", "input": ["a = 1\n", "b"], "language": "python", "outputs": [],
+         "metadata": {"nbgrader": {"grade_id": "q1", "solution": True}}},
+        {"cell_type": "heading", "level": 2, "metadata": {}, "source": ["Title"]},
+    ]  # fmt: skip
+    sheets = [{"cells": cells[:1], "metadata": {}}, {"cells": cells[1:], "metadata": {}}]
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""}, "worksheets": sheets}
+    made = parse(json.dumps(old).encode(), "a.ipynb")
+    assert [cell.source for cell in made.cells] == ["a = 1\nb", "## Title"]
+    known = facts(made.cells[0])
+    assert known is not None
+    assert known.grade_id == "q1"
+    assert text(made) == text(parse(json.dumps(old).encode(), "a.ipynb"))
 
 
 def test_a_notebook_written_and_read_is_the_same_file(tmp_path: Path):
