@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from pytorch_lab import graph
+from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.drawing.picture import to_svg
-from pytorch_lab.graph.drawing.scene import scene_of
 from tests import drawn
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -72,9 +72,26 @@ def test_boxes_say_op_shape_module_and_parameters():
     said = words(to_svg(rec))
     for expected in ("Sequential", "input", "(3, 2)", "Linear", "0", "(3, 5)", "weight", "bias"):
         assert expected in said
-    opened = [item for item, end in enumerate(scene_of(rec).ends) if end > item + 1]
     assert "linear" not in said
-    assert "linear" in words(to_svg(rec, open=opened))
+
+
+def test_modules_are_unfolded_by_their_paths(gpt2_record):
+    assert "up" in words(to_svg(gpt2_record, open=["h.3.mlp"]))
+    assert "up" not in words(to_svg(gpt2_record, open=["h.3"]))
+    rec = graph.record(nn.Sequential(nn.Sequential(nn.Tanh()), nn.ReLU()), torch.ones(2))
+    said = words(to_svg(rec, open=["0.0"]))
+    assert "tanh" in said
+    assert "relu" not in said
+    assert "tanh" not in words(to_svg(rec, open=["0"]))
+
+
+def test_a_path_that_no_module_has_is_named():
+    rec = graph.record(nn.Sequential(nn.Tanh()), torch.ones(2))
+    with pytest.raises(UsageError, match=r"got 'tanh'; see the paths in `record.calls`"):
+        to_svg(rec, open=["tanh"])
+    rec = graph.record(nn.Sequential(nn.Sequential(nn.Tanh())), torch.ones(2))
+    with pytest.raises(UsageError, match=r"got '0.1'; did you mean '0.0'\?"):
+        to_svg(rec, open=["0.1"])
 
 
 def test_the_title_is_the_readers_or_the_functions():

@@ -6,11 +6,13 @@ parameters. A dashed border says that no graph was recorded there, a cross that 
 in an error.
 """
 
+import difflib
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 from pytorch_lab import svg
+from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.drawing.layout import Box, Layout, layout
 from pytorch_lab.graph.drawing.routes import Point
 from pytorch_lab.graph.drawing.scene import CHIP, SMALL, TITLE, Look, Scene, chip_width, scene_of
@@ -26,15 +28,19 @@ FOLDS = {"call": "module", "function": "function", "step": "step"}
 
 
 def to_svg(
-    record: Any, *, view: str = "ops", open: Iterable[int] | None = None, title: str | None = None
+    record: Any, *, view: str = "ops", open: Iterable[str] | None = None, title: str | None = None
 ) -> str:
     """Draw a record as SVG: no script, no style sheet, the same bytes for the same record.
 
     Args:
         record: what `record(...)` or `of(...)` returned.
         view: "ops" or "autograd", see `scene_of`.
-        open: the items of the scene to unfold; by default as many as give about forty boxes.
+        open: paths of modules to unfold, such as "transformer.h.0"; what lies around them is
+            unfolded too. By default as many as give about forty boxes.
         title: stands above; by default the name of what was recorded.
+
+    Raises:
+        UsageError: no module of a path in `open` was called.
 
     Example:
         >>> import torch
@@ -44,8 +50,32 @@ def to_svg(
         (True, True)
     """
     scene = scene_of(record, view)
-    unfolded = scene.open if open is None else tuple(open)
+    unfolded = scene.open if open is None else _unfolded(record, scene, open)
     return draw(scene, unfolded, title or record.function, _summary(record), record.error or "")
+
+
+def _unfolded(record: Any, scene: Scene, paths: Iterable[str]) -> set[int]:
+    """The frames of these modules, and all frames around them."""
+    wanted = dict.fromkeys([paths] if isinstance(paths, str) else paths)
+    known = {call.path for call in record.calls}
+    lost = [path for path in wanted if path not in known]
+    if lost:
+        near = difflib.get_close_matches(str(lost[0]), known, 1)
+        raise UsageError(
+            f"to_svg(open=...) expected paths of modules that were called, got {lost[0]!r}"
+            + (f"; did you mean {near[0]!r}?" if near else "; see the paths in `record.calls`.")
+        )
+    found: set[int] = {0}
+    around: list[int] = []
+    for item, end in enumerate(scene.ends):
+        while around and scene.ends[around[-1]] <= item:
+            around.pop()
+        if end > item + 1:
+            around.append(item)
+            kind = scene.looks[scene.look[item]].kind
+            if kind == "call" and record.calls[scene.refs[item]].path in wanted:
+                found.update(around)
+    return found
 
 
 def draw(scene: Scene, unfolded: Iterable[int], title: str, summary: str, error: str = "") -> str:
