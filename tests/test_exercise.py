@@ -279,8 +279,10 @@ def test_unknown_buttons_do_nothing(book):
 SHELL = """
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
 from pytorch_lab import progress
-shell = InteractiveShell.instance()
+from pytorch_lab.checks import sources
+shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
 shell.run_cell("import pytorch_lab as lab\\nfrom pytorch_lab import checks\\nimport torch")
 shell.run_cell('''
 @checks.visible("03.2", hints=("a", "b", "c"))
@@ -294,6 +296,20 @@ for body in ("raise NotImplementedError()", "return x + '?'", "return x", "retur
     panel = shell.user_ns["panel"]
     data, _ = panel._repr_mimebundle_()
     said.append([data["application/vnd.pytorch-lab.verdict+json"], str(panel)])
+shell.run_cell('''
+import torch
+from torch import nn
+
+@checks.visible("01.4", hints=("a", "b", "c"))
+def check(expect):
+    expect.true(Smoother(2).gate.shape == (1,), "The gate has another shape.")
+''')
+stub = sources.find("01.4").stub
+for answer in ("# later\\n" + stub + "\\n", stub.replace("item()", "detach()"), stub):
+    shell.run_cell(answer, store_history=True)
+    shell.run_cell("panel = lab.exercise('01.4')")
+    panel = shell.user_ns["panel"]
+    said.append([panel.on_press("check") or panel.state["state"], str(panel)])
 sys.stdout = sys.__stdout__
 print("RESULT" + json.dumps([said, progress.read()["exercises"]]))
 """
@@ -302,6 +318,10 @@ print("RESULT" + json.dumps([said, progress.read()["exercises"]]))
 def test_stub_wrong_and_right_in_a_real_shell():
     done = subprocess.run([sys.executable, "-c", SHELL], capture_output=True, text=True, check=True)
     said, known = json.loads(done.stdout.split("RESULT")[1])
+    said, repaired = said[:4], said[4:]
+    assert [state for state, _ in repaired] == ["open", "failed", "open"]
+    assert repaired[0][1].startswith("01.4 ○ open: Untouched: the answer is as it was given.")
+    assert known["01.4"]["tries"] == 2, "one at the new panel, one with Check; none of the stub"
     verdicts = [verdict for verdict, _ in said]
     assert [v["state"] for v in verdicts] == ["open", "raised", "failed", "passed"]
     assert verdicts[0]["message"].startswith("Your turn: line 4 of the answer")

@@ -9,11 +9,13 @@ from typing import Any
 
 from pytorch_lab import progress
 from pytorch_lab.checks import registry, sources
+from pytorch_lab.checks.untouched import is_untouched
 from pytorch_lab.checks.verdict import WORDS, Verdict
 from pytorch_lab.errors import CourseError
 from pytorch_lab.widgets.exercise import ExercisePanel
 
 TRIES_BEFORE_SOLUTION = 5
+UNTOUCHED = "Untouched: the answer is as it was given. Change it, run its cell, then press Check."
 
 
 def exercise(id: str) -> ExercisePanel:
@@ -46,7 +48,7 @@ class _Desk:
 
     def panel(self) -> ExercisePanel:
         """A new panel, after one run of the check."""
-        verdict = registry.run(self.id)
+        verdict = self._verdict()
         self._look_up()
         # Running the cell again, say with Run All, is no new try unless something has changed.
         if str(verdict) != self.known.said:
@@ -69,7 +71,7 @@ class _Desk:
     def on_check(self) -> dict[str, Any]:
         """Run the check again; a wrong answer is a try."""
         self.check = registry.registered(self.id)
-        verdict = registry.run(self.id)
+        verdict = self._verdict()
         self._look_up()
         self._count(verdict)
         return self._judged(verdict) | self._counted() | {"stub": None}
@@ -93,6 +95,13 @@ class _Desk:
         self._look_up()
         self.opened = not self._why_closed()
         return self._counted()
+
+    def _verdict(self) -> Verdict:
+        """What the check finds; a stub with faults to repair is no wrong answer before a try."""
+        verdict = registry.run(self.id)
+        if verdict.state in ("failed", "raised") and is_untouched(self.source.stub or ""):
+            return Verdict(self.id, "open", UNTOUCHED, UNTOUCHED, printed=verdict.printed)
+        return verdict
 
     def _look_up(self) -> None:
         try:
