@@ -792,15 +792,6 @@ def test_transforms_of_functions() -> None:
         check(record(lambda t=transform: t(energy)(x)))
 
 
-def test_compiled_code_runs_uncompiled_and_says_so() -> None:
-    model = net()
-    compiled = torch.compile(model, backend="eager")
-    rec = record(lambda x: compiled(x).sum(), torch.ones(2, 4), backward=True)
-    check(rec)
-    assert [op.name for op in rec.ops] == ["linear", "relu", "linear", "sum"]
-    assert any("compiled" in note for note in rec.notes)
-
-
 def test_sparse_and_complex() -> None:
     rec = record(
         lambda w: (

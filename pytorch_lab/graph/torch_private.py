@@ -147,5 +147,10 @@ PRIVATE += [
         "recording fails",
     ),
     Private("torch.UntypedStorage._free_weak_ref", "gives that address back", "recording fails"),
+    Private(
+        "torch._dynamo.eval_frame._maybe_set_eval_frame",
+        "says when compiled code begins and ends",
+        "compiled functions run uncompiled while they are recorded",
+    ),
     Private("torch.Tensor._version", "how often a tensor was written to", "recording fails"),
 ]

@@ -22,6 +22,7 @@ from pytorch_lab.graph.comparing.parting import Branch, Side, parting
 from pytorch_lab.graph.comparing.trail import Trail, Turns
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import record
+from pytorch_lab.graph.recording.compiled import uncompiled
 from pytorch_lab.modules.copies import Guard
 from pytorch_lab.modules.patient import left_as_found
 
@@ -142,7 +143,7 @@ class _Writes(TorchFunctionMode):
 def _run(fn: Callable[..., Any], given: Any, inputs: tuple[Any, ...], numbers: Turns) -> Side:
     arguments = given if isinstance(given, tuple) else (given,)
     trail = Trail(numbers)
-    with left_as_found(fn, inputs) as guard, _Writes(guard), trail.following():
+    with left_as_found(fn, inputs) as guard, uncompiled(), _Writes(guard), trail.following():
         made = record(fn, *arguments)
     side = Side(made, trail)
     side.lay_out()

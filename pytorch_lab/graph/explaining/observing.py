@@ -13,6 +13,7 @@ import torch
 
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import _root_of, record
+from pytorch_lab.graph.recording.compiled import uncompiled
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.schema import Op
 from pytorch_lab.graph.torch_private import open_modes
@@ -87,7 +88,8 @@ def observe(
     call._asked = tensors
     call._after = after
     call._within = within or nullcontext()
-    call.record = record(call, values=values)
+    with uncompiled():
+        call.record = record(call, values=values)
     return call
 
 

@@ -67,8 +67,11 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "a reentrant checkpoint is one node; the graph of what ran in it is made in backward"
     elif "checkpoint" in kinds:
         yield "what ran in a checkpoint runs again in backward; that second run is not recorded"
-    if "compiled" in kinds | of_nodes:
-        yield "compiled code is one op and one node"
+    if "compiled" in kinds:
+        as_node = " and one node" if "compiled" in of_nodes else ""
+        yield f"compiled code is one op{as_node}: nothing that runs inside is recorded"
+    elif "compiled" in of_nodes:
+        yield "compiled code is one node"
     elif recorder.sites.compiled:
         yield "compiled code ran uncompiled, op by op"
     if "transform" in kinds:

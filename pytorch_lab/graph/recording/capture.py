@@ -12,7 +12,6 @@ import gc
 import itertools
 import sys
 import types
-import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
+from pytorch_lab.graph.recording.compiled import compiled_is_one_op
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
 from pytorch_lab.graph.torch_private import plain_torch
@@ -133,7 +133,7 @@ class _Run:
         """Call it."""
         self.recorder.end = sys._getframe()
         try:
-            with _uncompiled(), self.recorder:
+            with compiled_is_one_op(self.recorder), self.recorder:
                 result = self._drain(self.fn(*self.args, **self.kwargs))
         except Exception as caught:  # noqa: BLE001 - the record up to there is what is wanted
             return self._record(None, _spell(caught))  # its frames keep the graph alive until then
@@ -174,21 +174,6 @@ class _Run:
         if not self.keep_graph or self.root is None or grown.seen is not None:
             return None
         return recorded_without_hooks(grown.live, grown.nodes, self.alive, self.handles)
-
-
-@contextmanager
-def _uncompiled() -> Iterator[None]:
-    """Compiled functions run as they are written, so that what they do can be seen.
-
-    The compiler would otherwise compile the recording, too, and fail. Without the compiler's module
-    nothing has been compiled yet.
-    """
-    if "torch._dynamo" not in sys.modules:
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
-        yield
 
 
 def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:

@@ -70,43 +70,64 @@ class Recorder(TorchFunctionMode):
         self.end: types.FrameType | None = None  # the frame that calls the reader's code
         self._traits: dict[Any, Trait] = {}
         self._handles: list[Any] = []
+        self._above: list[Any] = []  # modes that the reader's code put above this one
 
     def __enter__(self) -> "Recorder":
         """Start: hooks for all modules, then the mode."""
         self._thread = threading.get_ident()
-        with our_handles():
-            self._handles = [
-                register_module_forward_pre_hook(self._enter_module),
-                register_module_forward_hook(self._leave_module, always_call=True),
-            ]
+        self._put_hooks()
         super().__enter__()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Stop, whatever happened, and leave nothing behind."""
-        self._leave_stack()
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
+        self.step_aside()
         while self._stack:
             self._pop()
         self._close(0)
         self.end = None
 
-    def _leave_stack(self) -> None:
-        """Take this mode off, and no other: the reader's code may have left one open above it."""
-        above = []
+    def step_aside(self) -> None:
+        """Take hooks and mode off, and no others: the reader's code may have left a mode open."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        self._above = self._modes_above()
+        if count_modes():
+            pop_mode()  # this one
+        for mode in self._above:
+            push_mode(mode)
+
+    def come_back(self) -> None:
+        """Put them on again, where they were."""
+        for _ in self._above:
+            pop_mode()
+        for mode in (self, *self._above):
+            push_mode(mode)
+        self._put_hooks()
+
+    def _modes_above(self) -> list[Any]:
+        """Taken off, the lowest first."""
+        above: list[Any] = []
         while count_modes():
             mode = pop_mode()
             if mode is self:
+                push_mode(mode)
                 break
-            above.append(mode)
-        for mode in reversed(above):
-            push_mode(mode)
+            above.insert(0, mode)
+        return above
+
+    def _put_hooks(self) -> None:
+        with our_handles():
+            self._handles = [
+                register_module_forward_pre_hook(self.enter_module),
+                register_module_forward_hook(self.leave_module, always_call=True),
+            ]
 
     # modules: the hooks are everybody's, so other threads come by too
 
-    def _enter_module(self, module: torch.nn.Module, args: Any) -> None:
+    def enter_module(self, module: torch.nn.Module, args: Any) -> None:
+        """A module is called."""
         if threading.get_ident() != self._thread:
             return
         key = id(module)
@@ -124,8 +145,8 @@ class Recorder(TorchFunctionMode):
         self.calls.append(tuple.__new__(Entered, entered))
         self.ends.append(-1)
 
-    def _leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        """Also after an error; a hook that raised may have left others open inside."""
+    def leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
+        """It is over, also after an error; a hook that raised may have left others open inside."""
         if threading.get_ident() != self._thread:
             return
         key = id(module)
@@ -152,25 +173,25 @@ class Recorder(TorchFunctionMode):
             return func(*args, **kwargs) if kwargs else func(*args)
         if types:  # a class of the reader's would run its own code for each look at a tensor
             with plain_torch():
-                begun = self._begin(trait, sys._getframe(1), args, kwargs)
+                begun = self.begin(trait, sys._getframe(1), args, kwargs)
         else:
-            begun = self._begin(trait, sys._getframe(1), args, kwargs)
+            begun = self.begin(trait, sys._getframe(1), args, kwargs)
         try:
             if begun[1] == "backward":
                 out = self._backward(begun[5], func, args, kwargs)
             else:
                 out = func(*args, **kwargs) if kwargs else func(*args)
         except BaseException:
-            self._note(begun, (), False)
+            self.failed(begun)
             raise
         if types:
             with plain_torch():
-                self._done(trait, begun, out, kwargs)
+                self.done(trait, begun, out, kwargs)
         else:
-            self._done(trait, begun, out, kwargs)
+            self.done(trait, begun, out, kwargs)
         return out
 
-    def _begin(
+    def begin(
         self, trait: Trait, frame: types.FrameType, args: Any, kwargs: dict[str, Any] | None
     ) -> Begun:
         """What is known of an op before it runs."""
@@ -188,7 +209,7 @@ class Recorder(TorchFunctionMode):
         site = self._here(frame)
         return name, kind, site, self._call, grad_mode, inputs, inside, node_count(), _clock()
 
-    def _done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
+    def done(self, trait: Trait, begun: Begun, out: Any, kwargs: dict[str, Any] | None) -> None:
         """An op is done: its results, and what it wrote to."""
         op, inputs = len(self._ops), begun[5]
         written = None
@@ -209,6 +230,10 @@ class Recorder(TorchFunctionMode):
         if outputs or begun[1] in _WITHOUT_RESULT:
             in_place = bool(written) and any(known[0]() is first for known in inputs)
             self._note(begun, outputs, in_place)
+
+    def failed(self, begun: Begun) -> None:
+        """It raised: there is no result."""
+        self._note(begun, (), False)
 
     def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
         name, kind, site, call, grad_mode, inputs, inside, before, start = begun
@@ -294,7 +319,7 @@ class Recorder(TorchFunctionMode):
             self.tensors.close_region(region.op, row[KIND])
 
 
-_WITHOUT_RESULT = frozenset({"exit", "backward"})
+_WITHOUT_RESULT = frozenset({"exit", "backward", "compiled"})
 
 
 def _autocast_dtype() -> str | None:
