@@ -17,10 +17,11 @@ from sqlalchemy.exc import ArgumentError
 from pytorch_lab.errors import CourseError, UsageError
 from pytorch_lab.grading import lms, marks
 from pytorch_lab.grading.assignment import Exercise
-from pytorch_lab.grading.gradebook import Event, Gradebook, Override, Standing, now
+from pytorch_lab.grading.gradebook import Gradebook, Override, Person, Standing, now
 from pytorch_lab.grading.late import LateRule
 from pytorch_lab.grading.marks import GradedClass
 from pytorch_lab.grading.notebooks import replace
+from pytorch_lab.grading.past import Event
 
 _FILES = (".sqlite", ".sqlite3", ".db")
 
@@ -51,7 +52,7 @@ def graded_class(
         exercises=list(exercises),
         rows=marks.rows_of(standing, exercises, students),
         verdicts={place: said for place, said in standing.verdicts.items() if place[0] in students},
-        people={student: standing.people[student] for student in students},
+        people={student: standing.people.get(student, Person()) for student in students},
         sandbox=standing.sandbox,
         seed=standing.seed,
         late=standing.late,

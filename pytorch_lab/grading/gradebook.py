@@ -26,10 +26,8 @@ from sqlalchemy.orm import Session
 
 from pytorch_lab import __version__
 from pytorch_lab.errors import CourseError
-from pytorch_lab.grading import tables
+from pytorch_lab.grading import past, tables
 from pytorch_lab.grading.tables import Handed, Known, Outcome, Overridden, Rule, Run
-
-_RESUMED_H = 24  # a run that was stopped longer ago is not gone on with
 
 Place = tuple[str, str]  # a student and an exercise
 
@@ -43,6 +41,7 @@ class Verdict(NamedTuple):
     hint: str = ""
     shown: str = ""  # what the visible check printed in the graded kernel
     seconds: float = 0.0  # that the exercise's cells ran
+    points: float | None = None  # where a status does not say it: a part of them
 
 
 class Override(NamedTuple):
@@ -61,14 +60,6 @@ class Person(NamedTuple):
     submitted_at: datetime.datetime | None = None
     late: bool | None = None  # what the platform says, which may name no moment
     content: str = ""  # a hash of the notebook
-
-
-class Event(NamedTuple):
-    """One line of an exercise's history."""
-
-    at: datetime.datetime
-    what: str  # "handed in", "judged" or "by hand"
-    said: str
 
 
 T = TypeVar("T", Verdict, Override, Person)
@@ -147,7 +138,7 @@ class Gradebook:
         self, assignment: str, exercises: Sequence[tuple[str, float]], seed: int, sandbox: bool,
         only: Sequence[str] = (),
     ) -> Run:  # fmt: skip
-        """Note that a run begins; a like one that was stopped today goes on.
+        """Note that a run begins; if the last one was like it and was stopped, that one goes on.
 
         Args:
             assignment: its name.
@@ -159,21 +150,25 @@ class Gradebook:
         said = {"assignment": assignment, "seed": seed, "sandbox": sandbox, "version": __version__}
         pairs = [list(pair) for pair in exercises]
         with self._writing() as session:
-            stopped = session.scalars(
-                select(Run)
-                .filter_by(**said, ended=None)
-                .where(Run.started > now() - datetime.timedelta(hours=_RESUMED_H))
-            )
-            run = next((r for r in stopped if r.only == list(only) and r.exercises == pairs), None)
+            run = session.scalars(
+                select(Run).filter_by(assignment=assignment).order_by(Run.id.desc()).limit(1)
+            ).first()
+            wanted = said | {"exercises": pairs, "only": list(only), "ended": None}
+            if run is not None and any(getattr(run, k) != value for k, value in wanted.items()):
+                run = None
             if run is None:
-                run = Run(**said, exercises=pairs, only=list(only), started=now(), ended=None)
+                run = Run(**wanted, started=now())
                 session.add(run)
             session.flush()
             session.expunge(run)
         return run
 
     def end(
-        self, run: Run, verdicts: Mapping[Place, Verdict], people: Mapping[str, Person]
+        self,
+        run: Run,
+        verdicts: Mapping[Place, Verdict],
+        people: Mapping[str, Person],
+        folder: str = "",
     ) -> None:
         """Keep what a run said, where it is not what was said before.
 
@@ -181,6 +176,7 @@ class Gradebook:
             run: as `begin` gave it.
             verdicts: by student and exercise.
             people: the students of this run.
+            folder: where their submissions lay; who was there once and is not now has no marks.
         """
         at = now()
         with self._writing() as session:
@@ -189,19 +185,15 @@ class Gradebook:
                 old = before.get((student, exercise))
                 if old and run.only and exercise not in run.only:
                     continue
-                if old is None or _tuple(Verdict, old)[:4] != said[:4]:
+                renewed = exercise in run.only
+                if old is None or renewed or _timeless(_tuple(Verdict, old)) != _timeless(said):
                     session.add(
                         Outcome(
                             run=run.id, assignment=run.assignment, student=student,
                             exercise=exercise, at=at, **said._asdict(),
                         )
                     )  # fmt: skip
-            seen = _people(session, run.assignment)
-            session.add_all(
-                Handed(assignment=run.assignment, student=student, at=at, **person._asdict())
-                for student, person in people.items()
-                if seen.get(student) != person
-            )
+            _note_people(session, people, assignment=run.assignment, folder=folder, at=at)
             session.get_one(Run, run.id).ended = at
 
     # ------------------------------------------------------------------ by hand
@@ -251,20 +243,10 @@ class Gradebook:
                 people=_people(session, assignment),
             )
 
-    def history(self, assignment: str, student: str, exercise: str) -> list[Event]:
+    def history(self, assignment: str, student: str, exercise: str) -> list[past.Event]:
         """All that happened to a student's exercise, the earliest first."""
-        whose = {"assignment": assignment, "student": student}
         with self._reading() as session:
-            runs = {run.id: run for run in session.scalars(select(Run))}
-            handed = session.scalars(select(Handed).filter_by(**whose))
-            outcomes = session.scalars(select(Outcome).filter_by(**whose, exercise=exercise))
-            by_hand = session.scalars(select(Overridden).filter_by(**whose, exercise=exercise))
-            events = [
-                *(Event(row.at, "handed in", _said_of_notebook(row)) for row in handed),
-                *(Event(row.at, "judged", _said_of(row, runs[row.run])) for row in outcomes),
-                *(Event(row.at, "by hand", _said_by_hand(row)) for row in by_hand),
-            ]
-        return sorted(events, key=lambda event: event.at)
+            return past.events(session, assignment, student, exercise)
 
     def close(self) -> None:
         """Let go of the database."""
@@ -301,6 +283,11 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
+def _timeless(said: Verdict) -> Verdict:
+    """A verdict without what differs between two runs that agree."""
+    return said._replace(seconds=0.0, shown="")
+
+
 def _tuple(kind: type[T], row: Any) -> T:
     return kind(*(getattr(row, name) for name in kind._fields))
 
@@ -317,25 +304,23 @@ def _latest(session: Session, table: Any, assignment: str) -> dict[Place, Any]:
 
 
 def _people(session: Session, assignment: str) -> dict[str, Person]:
-    rows = session.scalars(
-        select(Handed).where(Handed.assignment == assignment).order_by(Handed.id)
-    )
-    return {row.student: _tuple(Person, row) for row in rows}
+    """Those whose submissions are still there."""
+    last = _last_handed(session, assignment)
+    return {student: _tuple(Person, row) for student, row in last.items() if not row.gone}
 
 
-def _said_of_notebook(row: Handed) -> str:
-    when = f", on {row.submitted_at:%Y-%m-%d %H:%M} UTC" if row.submitted_at else ""
-    late = ", late as the platform says" if row.late else ""
-    what = f"notebook {row.content[:12]}" if row.content else "nothing that could be read"
-    return f"{what}{when}{late}"
+def _last_handed(session: Session, assignment: str) -> dict[str, Handed]:
+    rows = session.scalars(select(Handed).filter_by(assignment=assignment).order_by(Handed.id))
+    return {row.student: row for row in rows}
 
 
-def _said_of(row: Outcome, run: Run) -> str:
-    walls = "" if run.sandbox else ", no sandbox"
-    why = "".join(f"; {said}" for said in (row.misconception, row.reason) if said)
-    return f"{row.status} (run {run.id}, seed {run.seed}, version {run.version}{walls}){why}"
-
-
-def _said_by_hand(row: Overridden) -> str:
-    given = "taken back" if row.points is None else f"{row.points:g} points"
-    return f"{given}, by {row.author}: {row.comment}"
+def _note_people(session: Session, people: Mapping[str, Person], **known: Any) -> None:
+    """Note what was handed in since, and what is no longer in its folder."""
+    last, folder = _last_handed(session, known["assignment"]), known["folder"]
+    for student, person in people.items():
+        old = last.get(student)
+        if old is None or (_tuple(Person, old), old.folder, old.gone) != (person, folder, False):
+            session.add(Handed(student=student, gone=False, **known, **person._asdict()))
+    for student, old in last.items():
+        if student not in people and old.folder == folder and not old.gone:
+            session.add(Handed(student=student, gone=True, **known, **Person()._asdict()))

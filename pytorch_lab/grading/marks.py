@@ -27,6 +27,8 @@ from pytorch_lab.grading.late import LateRule
 from pytorch_lab.grading.nbval_run import STATUSES
 from pytorch_lab.grading.trouble import one_line
 
+# Nothing that a run finds out: a test said a part of the points, or a person has to.
+EVERY = (*STATUSES, "partial", "needs_person")
 COLUMNS = ("student", "exercise", "points", "max_points", "status", "reason")
 
 
@@ -106,10 +108,10 @@ def rows_of(
 
 
 def _row(student: str, exercise: Exercise, standing: Standing, share: float) -> Row:
-    """A passed exercise earns its points; lateness takes a share, a person has the last word."""
+    """What an exercise earns; lateness takes a share of it, a person has the last word."""
     place = student, exercise.id
     said, given = standing.verdicts[place], standing.overrides.get(place)
-    earned = exercise.points if said.status == "passed" else 0.0
+    earned = exercise.points if said.status == "passed" else _part(said.points, exercise.points)
     lost = round(earned * share, 4)
     points, reasons = round(earned - lost, 4), [said.reason]
     if given is not None and given.points is not None:
@@ -119,6 +121,11 @@ def _row(student: str, exercise: Exercise, standing: Standing, share: float) -> 
         reasons.append(f"handed in late, which took {lost:g} of {earned:g} points")
     reason = one_line("; ".join(filter(None, reasons)))
     return Row(student, exercise.id, points, exercise.points, said.status, reason, lost, given)
+
+
+def _part(points: float | None, most: float) -> float:
+    """A part of the points; none for what is no number between."""
+    return points if points is not None and 0 <= points <= most else 0.0
 
 
 def files(graded: GradedClass) -> dict[str, str]:
@@ -155,16 +162,16 @@ def _summary(graded: GradedClass) -> str:
 
 
 def _class(graded: GradedClass) -> str:
-    head = ["exercise", "max_points", "students", "mean", "median", *STATUSES]
+    head = ["exercise", "max_points", "students", "mean", "median", *EVERY]
     lines: list[list[Any]] = []
     for exercise in graded.exercises:
         rows = [row for row in graded.rows if row.exercise == exercise.id]
-        counts = [sum(row.status == status for row in rows) for status in STATUSES]
+        counts = [sum(row.status == status for row in rows) for status in EVERY]
         lines.append(
             [exercise.id, exercise.points, *_middle([row.points for row in rows]), *counts]
         )
     totals = [total(rows) for _, rows in graded.by_student()]
-    counts = [sum(row.status == status for row in graded.rows) for status in STATUSES]
+    counts = [sum(row.status == status for row in graded.rows) for status in EVERY]
     lines.append(["total", graded.max_points, *_middle(totals), *counts])
     return table(head, lines)
 

@@ -98,6 +98,8 @@ class Handed(Table):
     lms_id: Mapped[str] = mapped_column(_NAME)
     submitted_at: Mapped[datetime.datetime | None]
     late: Mapped[bool | None]
+    folder: Mapped[str] = mapped_column(Text)  # where it lay
+    gone: Mapped[bool]  # it lies there no longer
     at: Mapped[datetime.datetime]
 
 
@@ -116,6 +118,7 @@ class Known(Table):
     hint: Mapped[str] = mapped_column(Text, default="")
     shown: Mapped[str] = mapped_column(Text, default="")
     seconds: Mapped[float] = mapped_column(Float, default=0.0)
+    points: Mapped[float | None] = mapped_column(Float, default=None)
     at: Mapped[datetime.datetime]
 
 
@@ -135,6 +138,7 @@ class Outcome(Table):
     hint: Mapped[str] = mapped_column(Text)
     shown: Mapped[str] = mapped_column(Text)
     seconds: Mapped[float]
+    points: Mapped[float | None]
     at: Mapped[datetime.datetime]
 
 
@@ -249,4 +253,6 @@ def _bring_up_to_date(connection: Any) -> None:
         connection.exec_driver_sql(
             "ALTER TABLE verdicts ADD COLUMN seconds FLOAT NOT NULL DEFAULT 0"
         )
+    if "points" not in there:
+        connection.exec_driver_sql("ALTER TABLE verdicts ADD COLUMN points FLOAT")
     connection.execute(Table.metadata.tables["schema"].insert(), {"edition": EDITION})

@@ -1,13 +1,20 @@
 """What the gradebook knows is not run again, and a run that was killed goes on where it stopped."""
 
+import sqlite3
+import subprocess
+import sys
 import threading
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
-from pytorch_lab.errors import CourseError
-from pytorch_lab.grading import grade, judging
-from pytorch_lab.grading.gradebook import Gradebook, Verdict
+import pytorch_lab
+from pytorch_lab.errors import CourseError, UsageError
+from pytorch_lab.grading import grade, judging, tables
+from pytorch_lab.grading.gradebook import Gradebook, Override, Person, Verdict, now
 from pytorch_lab.grading.notebooks import write
 from tests.assignments import make_submission
 
@@ -71,6 +78,247 @@ def test_what_cannot_be_written_is_a_sentence(book):
         book.keep("k", "ada", {"1": GOOD})
 
 
+def test_a_full_disk_is_a_sentence_and_what_was_kept_before_is_there(book):
+    def full(connection, _record):
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    with book.engine.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    book.keep("before", "ada", {"1": GOOD})
+    book.engine.dispose()
+    event.listen(book.engine, "connect", full)
+    with pytest.raises(CourseError, match=r"'database or disk is full'; what was judged before"):
+        book.keep("k", "ada", {"1": Verdict("failed", "x" * 100_000)})
+    assert book.known("before") == {"1": GOOD}
+    assert book.known("k") == {}
+
+
+def test_what_may_only_be_read_can_be_read(tmp_path, book):
+    book.keep("k", "ada", {"1": GOOD})
+    kept = Gradebook(f"sqlite:///file:{tmp_path / 'book.sqlite'}?mode=ro&uri=true")
+    assert kept.known("k") == {"1": GOOD}
+    with pytest.raises(CourseError, match="readonly database"):
+        kept.begin("03", [("1", 1.0)], 0, True)
+    kept.close()
+
+
+WRITER = """
+import sys
+from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict
+book, who = Gradebook(sys.argv[1]), sys.argv[2]
+print("open", flush=True)
+sys.stdin.readline()
+for n in range(10):
+    run = book.begin("03", [["1", 1.0]], n, True)
+    book.keep(f"{who} {n}", who, {"1": Verdict("passed", who)})
+    book.keep(f"shared {n}", who, {"1": Verdict("passed", who), "2": Verdict("failed", who)})
+    book.end(run, {(who, "1"): Verdict("failed", str(n))}, {who: Person()}, who)
+"""
+
+
+def test_two_processes_on_one_new_book_lose_nothing(tmp_path):
+    """They make its tables at once, and write at once."""
+    url = f"sqlite:///{tmp_path / 'book.sqlite'}"
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, url, who],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for who in ("ada", "bob")
+    ]
+    assert [process.stdout.readline() for process in both] == ["open\n"] * 2
+    for process in both:
+        process.communicate("go\n")
+    assert [process.returncode for process in both] == [0, 0]
+    book = Gradebook(url)
+    with book.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+    for n in range(10):
+        shared = book.known(f"shared {n}")
+        assert {said.status for said in shared.values()} == {"passed", "failed"}
+        assert len({said.reason for said in shared.values()}) == 1  # all of it is one writer's
+        assert all(book.known(f"{who} {n}") for who in ("ada", "bob"))
+    for who in ("ada", "bob"):
+        judged = [e.said for e in book.history("03", who, "1") if e.what == "judged"]
+        assert [said.rpartition("; ")[2] for said in judged] == [str(n) for n in range(10)]
+    book.close()
+
+
+# ----------------------------------------------------------------------------- editions
+
+FIRST_EDITION = """
+CREATE TABLE verdicts (
+    id INTEGER NOT NULL PRIMARY KEY, "key" VARCHAR(64) NOT NULL, exercise VARCHAR(200) NOT NULL,
+    student VARCHAR(500) NOT NULL, status VARCHAR(40) NOT NULL, reason TEXT NOT NULL,
+    at DATETIME NOT NULL, UNIQUE ("key", exercise));
+INSERT INTO verdicts VALUES (1, 'k', '1', 'ada', 'failed', 'x', '2026-11-01 12:00:00.000000');
+"""
+
+
+def made_by(tmp_path, script):
+    path = tmp_path / "book.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+    return f"sqlite:///{path}"
+
+
+def test_a_book_of_the_first_edition_is_brought_up_to_date(tmp_path):
+    url = made_by(tmp_path, FIRST_EDITION)
+    for _ in range(2):
+        book = Gradebook(url)
+        assert book.known("k") == {"1": Verdict("failed", "x")}
+        book.close()
+    book = Gradebook(url)
+    whole = Verdict("failed", "x", "transposed", "Look.", "[1]", 0.5, points=0.25)
+    book.keep("new", "ada", {"1": whole})
+    assert book.known("new")["1"] == whole
+    assert book.history("03", "ada", "1") == []
+    book.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (
+            f"{FIRST_EDITION} CREATE TABLE schema (edition INTEGER); "
+            f"INSERT INTO schema VALUES ({tables.EDITION + 1});",
+            rf"of edition {tables.EDITION} or earlier at .*, got edition {tables.EDITION + 1}; "
+            "update PyTorch Lab",
+        ),
+        (
+            "CREATE TABLE grade (id INTEGER); CREATE TABLE student (id INTEGER)",
+            r"an empty database, at .*, found other tables \(grade, student, …\); give",
+        ),
+    ],
+)
+def test_another_edition_and_another_database_are_left_alone(tmp_path, script, says):
+    url = made_by(tmp_path, script)
+    before = (tmp_path / "book.sqlite").read_bytes()
+    with pytest.raises(CourseError, match=says):
+        Gradebook(url)
+    assert (tmp_path / "book.sqlite").read_bytes() == before
+
+
+# ----------------------------------------------------------------------------- runs and what holds
+
+TWO = [("1", 1.0), ("2", 2.0)]
+ADA = {"ada": Person("7", datetime(2026, 12, 1, 10, tzinfo=UTC), None, "abc")}
+
+
+def graded(book, first, second, *, seed=0, only=(), people=ADA, folder="in", sandbox=True):
+    run = book.begin("03", TWO, seed, sandbox, only)
+    verdicts = {(who, "1"): first for who in people} | {(who, "2"): second for who in people}
+    book.end(run, verdicts, people, folder)
+    return run
+
+
+def test_the_latest_outcome_holds(book):
+    graded(book, GOOD, BAD, sandbox=False)
+    assert not book.standing("03").sandbox
+    graded(book, BAD, GOOD, seed=3)
+    standing = book.standing("03")
+    assert standing.verdicts == {("ada", "1"): BAD, ("ada", "2"): GOOD}
+    assert (standing.exercises, standing.seed, standing.people) == (TWO, 3, ADA)
+    assert standing.sandbox  # both outcomes are of the second run
+    assert (standing.late, standing.overrides) == ("", {})
+    assert book.assignments() == {"03": ["1", "2"]}
+
+
+def test_a_regrade_of_one_exercise_leaves_the_others(book):
+    graded(book, GOOD, GOOD)
+    graded(book, BAD, BAD, only=["2"])
+    assert book.standing("03").verdicts == {("ada", "1"): GOOD, ("ada", "2"): BAD}
+
+
+def test_a_regrade_judges_all_of_who_is_new(book):
+    graded(book, GOOD, GOOD)
+    graded(book, BAD, BAD, only=["2"], people=ADA | {"bob": Person()})
+    verdicts = book.standing("03").verdicts
+    assert verdicts["bob", "1"] == verdicts["bob", "2"] == BAD
+    assert verdicts["ada", "1"] == GOOD
+
+
+def test_what_is_forgotten_is_run_again_but_not_what_was_found_since(book):
+    book.keep("k", "ada", {"1": GOOD})
+    book.keep("other", "bob", {"1": GOOD})
+    book.forget(["k"], now())
+    assert (book.known("k"), book.known("other")) == ({}, {"1": GOOD})
+    book.keep("k", "ada", {"1": BAD})
+    book.forget(["k"], now() - timedelta(hours=1))
+    assert book.known("k") == {"1": BAD}
+
+
+def test_a_run_that_was_stopped_goes_on_and_one_that_ended_does_not(book):
+    stopped = book.begin("03", TWO, 0, True, ["1"])
+    assert book.begin("03", TWO, 0, True, ["1"]).id == stopped.id
+    assert book.begin("03", TWO, 0, True, ["1"]).started == stopped.started
+    other = book.begin("03", TWO, 1, True, ["1"])
+    assert other.id != stopped.id
+    assert book.begin("03", TWO, 0, True, ["1"]).id not in (
+        stopped.id,
+        other.id,
+    )  # one came between
+    ended = graded(book, GOOD, GOOD)
+    assert book.begin("03", TWO, 0, True).id != ended.id
+
+
+def test_who_left_the_folder_has_no_marks_and_who_is_in_another_keeps_them(book):
+    graded(book, GOOD, GOOD, people={"ada": Person(), "bob2": Person()}, folder="monday")
+    graded(book, GOOD, GOOD, people={"eve": Person()}, folder="friday")
+    assert list(book.standing("03").people) == ["ada", "bob2", "eve"]
+    graded(book, GOOD, GOOD, people={"ada": Person(), "bob": Person()}, folder="monday")
+    assert list(book.standing("03").people) == ["ada", "eve", "bob"]
+    assert book.history("03", "bob2", "1")[-1].said == "no longer in the folder"
+    graded(book, GOOD, GOOD, people={"bob2": Person()}, folder="monday")
+    assert "bob2" in book.standing("03").people
+
+
+def test_the_history_tells_all_in_order(book):
+    graded(book, BAD, GOOD, seed=4)
+    book.override("03", "ada", "1", Override(0.5, "half right", "ann", now()))
+    graded(book, BAD, GOOD, seed=4)  # nothing new
+    graded(book, BAD, GOOD, only=["1"])  # judged anew
+    book.override("03", "ada", "1", Override(None, "a slip", "ann", now()))
+    late = ADA["ada"]._replace(late=True, submitted_at=None, content="")
+    graded(book, GOOD._replace(reason="see"), GOOD, people={"ada": late}, sandbox=False)
+    events = book.history("03", "ada", "1")
+    version = f"version {pytorch_lab.__version__}"
+    assert [(event.what, event.said) for event in events] == [
+        ("handed in", "notebook abc, on 2026-12-01 10:00 UTC"),
+        ("judged", f"failed (run 1, seed 4, {version}); x: expected 1, got 2"),
+        ("by hand", "0.5 points, by ann: half right"),
+        ("judged", f"failed (run 3, seed 0, {version}); x: expected 1, got 2"),
+        ("by hand", "taken back, by ann: a slip"),
+        ("handed in", "nothing that could be read, late as the platform says"),
+        ("judged", f"passed (run 4, seed 0, {version}, no sandbox); see"),
+    ]
+    assert [event.at for event in events] == sorted(event.at for event in events)
+    assert [e.said for e in book.history("03", "ada", "2") if e.what == "judged"] == [
+        f"passed (run 1, seed 4, {version})"
+    ]
+
+
+def test_an_override_holds_over_runs_until_taken_back(book):
+    graded(book, BAD, BAD)
+    given = Override(0.5, "half right", "ann", now())
+    book.override("03", "ada", "1", Override(0.1, "first", "bob", now()))
+    book.override("03", "ada", "1", given)
+    graded(book, GOOD, GOOD)
+    assert book.standing("03").overrides == {("ada", "1"): given}
+    assert book.standing("03").verdicts["ada", "1"] == GOOD
+    book.override("03", "ada", "1", Override(None, "a slip", "ann", now()))
+    assert book.standing("03").overrides == {}
+
+
+def test_the_latest_rule_for_lateness_holds_for_its_assignment(book):
+    graded(book, GOOD, GOOD)
+    for assignment, rule in (("03", "a"), ("03", "b"), ("04", "c")):
+        book.set_late(assignment, rule)
+    assert book.standing("03").late == "b"
+
+
 @pytest.mark.heavy
 def test_a_second_run_runs_only_what_changed(tmp_path: Path, assignment: Path, monkeypatch):
     runs = []
@@ -83,12 +331,44 @@ def test_a_second_run_runs_only_what_changed(tmp_path: Path, assignment: Path, m
     monkeypatch.setattr(judging, "_write_batches", counting)
     for student in ("ada", "bob"):
         write(tmp_path / "in" / f"{student}.ipynb", make_submission())
-    first = grade(tmp_path / "in", assignment, tmp_path / "out")
-    again = grade(tmp_path / "in", assignment, tmp_path / "out")
+    first = grade(tmp_path / "in", assignment, tmp_path / "out").rows
+    again = grade(tmp_path / "in", assignment, tmp_path / "out").rows
     assert again == first
     write(tmp_path / "in" / "bob.ipynb", make_submission(e1="def twice(x):\n    return x"))
-    changed = grade(tmp_path / "in", assignment, tmp_path / "out")
-    other_seed = grade(tmp_path / "in", assignment, tmp_path / "out", seed=1)
+    changed = grade(tmp_path / "in", assignment, tmp_path / "out").rows
+    other_seed = grade(tmp_path / "in", assignment, tmp_path / "out", seed=1).rows
     assert runs == [["ada", "bob"], ["bob"], ["ada", "bob"]]
     assert [row.status for row in changed if row.student == "bob"] == ["failed", "passed", "passed"]
     assert [row.status for row in other_seed] == [row.status for row in changed]
+
+
+def test_a_regrade_runs_one_exercise_anew_and_renews_only_it(tmp_path, assignment, monkeypatch):
+    """Every verdict becomes another; only the one that is asked for is renewed."""
+    write(tmp_path / "in" / "ada.ipynb", make_submission())
+    runs, says = [], Verdict("passed", "")
+
+    def judge(assigned, running, book, workers):
+        verdicts = {}
+        for student, notebook in running.items():
+            key = assigned.key(notebook)
+            if not book.known(key):
+                runs.append(student)
+                book.keep(key, student, {exercise.id: says for exercise in assigned.exercises})
+            verdicts |= {(student, e): said for e, said in book.known(key).items()}
+        return verdicts, ""
+
+    def graded(*only):
+        kept = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False, only=only)
+        return [row.status for row in kept.rows]
+
+    monkeypatch.setattr(sys.modules["pytorch_lab.grading.grade"], "judge", judge)
+    assert (graded(), runs) == (["passed"] * 3, ["ada"])
+    assert (graded(), runs) == (["passed"] * 3, ["ada"])
+    says = Verdict("timed_out", "a busy machine")
+    assert (graded("03.2"), runs) == (["passed", "timed_out", "passed"], ["ada"] * 2)
+    assert (graded("03.2", "03.3"), runs) == (["passed", "timed_out", "timed_out"], ["ada"] * 3)
+    assert (graded(), runs) == (["timed_out"] * 3, ["ada"] * 3)
+    with pytest.raises(
+        UsageError, match=r"got '03\.9'; give --exercise one of 03\.1, 03\.2, 03\.3"
+    ):
+        graded("03.9")
