@@ -3,20 +3,35 @@
 from types import SimpleNamespace
 
 import IPython
+import pytest
 from ipykernel.compiler import XCachingCompiler
 
 from pytorch_lab.modules.lines import spell_file, spell_line
 
 
-def test_a_cell_is_called_by_the_number_beside_it(monkeypatch):
+@pytest.fixture
+def shell(monkeypatch):
+    """What a kernel keeps of its cells: here, cell 7."""
     compiler = XCachingCompiler()
-    cell = compiler.cache("loss.backward()", 7)
-    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace(compile=compiler))
+    history = SimpleNamespace(input_hist_parsed=["", *"abcdef", "loss.backward()"])
+    found = SimpleNamespace(compile=compiler, history_manager=history)
+    monkeypatch.setattr(IPython, "get_ipython", lambda: found)
+    return found
+
+
+def test_a_cell_is_called_by_the_number_beside_it(shell):
+    cell = shell.compile.cache("loss.backward()\n", 7)
     assert spell_line(cell, 12) == "cell [7] line 12"
     assert spell_file(cell) == "cell [7]"
-    compiler.cache("loss.backward()", 9)  # the same cell, run again
-    assert spell_line(cell, 12) == "cell [9] line 12"
+    shell.compile.cache("loss.backward()\n", 8)  # the same cell, run again
+    shell.history_manager.input_hist_parsed.append("loss.backward()")
+    assert spell_line(cell, 12) == "cell [8] line 12"
     assert spell_line("/tmp/ipykernel_3/5.py", 12) == "cell line 12"  # of another kernel
+
+
+def test_where_no_history_is_stored_every_cell_would_have_the_same_number(shell):
+    cell = shell.compile.cache("x = 1", 7)
+    assert spell_line(cell, 12) == "cell line 12"
 
 
 def test_outside_of_a_notebook_there_is_no_number():

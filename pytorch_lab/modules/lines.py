@@ -7,6 +7,7 @@ notebook shows it: `cell [7] line 12` is the twelfth line of the cell that has r
 import ast
 import functools
 import inspect
+import linecache
 import sys
 import textwrap
 import types
@@ -42,11 +43,19 @@ def is_cell(file: str) -> bool:
 
 
 def _number_of_cell(file: str) -> str:
-    """The number beside a cell, from what IPython writes in its tracebacks: `Cell In[7]`."""
+    """The number beside a cell: where in the kernel's history the text of the file stands.
+
+    IPython itself would say `Cell In[7]`, and goes wrong where a front end stores no history.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     label = shell.compile.format_code_name(file) if shell is not None else None
-    return label[1].removeprefix("In[").removesuffix("]") if label else ""
+    if shell is None or label is None:
+        return ""
+    number = label[1].removeprefix("In[").removesuffix("]")
+    cells = dict(enumerate(shell.history_manager.input_hist_parsed))
+    text = "".join(linecache.getlines(file)).rstrip("\n")
+    return number if cells.get(int(number)) == text else ""
 
 
 def line_of_caller(frame: types.FrameType | None) -> str:
