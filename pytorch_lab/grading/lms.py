@@ -14,6 +14,7 @@ import csv
 import html
 import io
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -251,7 +252,7 @@ def _said(graded: GradedClass, row: Row) -> str:
     if row.override:
         return f"{said}; set by hand: {one_line(row.override.comment)}"
     if row.late:
-        return f"{said}; handed in late: -{number(row.late)}"
+        return f"{said}; handed in late, which took {number(row.late)}"
     return said
 
 
@@ -286,11 +287,12 @@ def _plain(lines: Sequence[Sequence[str]]) -> str:
 
 
 def _file_names(students: Sequence[str]) -> dict[str, str]:
-    """A name for each student's file: plain letters, and no two alike."""
+    """A name for each student's file: letters and digits, and no two alike."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for student in students:
-        plain = re.sub(r"[^\w.@+-]+", "_", student, flags=re.ASCII).strip("._")[:100] or "student"
+        composed = unicodedata.normalize("NFC", student)
+        plain = re.sub(r"[^\w.@+-]+", "_", composed).strip("._")[:50] or "student"
         name, count = plain, 1
         while name.casefold() in taken:
             count += 1

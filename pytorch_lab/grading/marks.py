@@ -209,7 +209,7 @@ def _of_one(graded: GradedClass, row: Row) -> dict[str, Any]:
     known = {name: getattr(row, name) for name in COLUMNS[1:]}
     given = row.override._asdict() if row.override else None
     more = {name: getattr(said, name) for name in Verdict._fields[2:]}
-    return {**known, **more, "late": row.late, "override": given}
+    return {**more, **known, "late": row.late, "override": given}
 
 
 def as_json(content: Any) -> str:
