@@ -5,7 +5,9 @@
     03-2-hidden   the hidden check, locked, with the points, between ### BEGIN HIDDEN TESTS
                   and ### END HIDDEN TESTS
 
-A notebook that is not like this is refused before anything is made of it.
+A notebook that is not like this is refused before anything is made of it. One that was made for
+nbgrader alone becomes like this by `foreign.adopt`; each of its graded cells is then an exercise of
+its own, called by its grade_id.
 """
 
 import re
@@ -15,6 +17,7 @@ from nbformat import NotebookNode
 
 from pytorch_lab.checks.regions import lines
 from pytorch_lab.errors import NotebookError
+from pytorch_lab.grading.foreign import judged_by
 from pytorch_lab.grading.notebooks import Facts, facts
 
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -28,6 +31,7 @@ class Exercise:
     answers: tuple[str, ...]  # the grade_ids of its answer cells
     check: str  # the grade_id of its hidden check
     points: float
+    judge: str = ""  # "kernel" or "person", where no revealed values can be compared
 
 
 def place(number: int, cell: NotebookNode, notebook: object) -> str:
@@ -90,6 +94,9 @@ def exercises(notebook: NotebookNode, name: object) -> list[Exercise]:
     """
     validate(notebook, name)
     known = [found for found in map(facts, notebook.cells) if found]
+    elsewhere = _judged_elsewhere(notebook)
+    if elsewhere:
+        return elsewhere
     checks: dict[str, Facts] = {}
     for check in (found for found in known if found.is_check):
         if check.exercise in checks:
@@ -104,6 +111,15 @@ def exercises(notebook: NotebookNode, name: object) -> list[Exercise]:
             "whose hidden checks have grade: true in their nbgrader metadata."
         )
     return [_exercise(check, known, notebook, name) for check in checks.values()]
+
+
+def _judged_elsewhere(notebook: NotebookNode) -> list[Exercise]:
+    """The exercises of an adopted notebook: none of its cells reveals a student's value."""
+    return [
+        Exercise(known.grade_id, (), known.grade_id, known.points or 0.0, judge)
+        for cell in notebook.cells
+        if (known := facts(cell)) and (judge := judged_by(cell))
+    ]
 
 
 def _exercise(check: Facts, known: list[Facts], notebook: NotebookNode, name: object) -> Exercise:

@@ -6,10 +6,10 @@ that is killed goes on where it stopped.
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,15 @@ from nbformat import NotebookNode
 from pytorch_lab import __version__, scratch
 from pytorch_lab.errors import LabError, NotebookError
 from pytorch_lab.grading.assignment import Exercise
+from pytorch_lab.grading.explaining import Explainer
+from pytorch_lab.grading.foreign import PERSON
 from pytorch_lab.grading.gradebook import Gradebook, Verdict, key_of
+from pytorch_lab.grading.misconceptions import Misconceptions, Signature, kept, signatures
+from pytorch_lab.grading.mutants import Mutant
 from pytorch_lab.grading.nbval_run import Pytest, Record
 from pytorch_lab.grading.notebooks import write
 from pytorch_lab.grading.overlay import MIME, ROLE, overlay
+from pytorch_lab.grading.trials import Trials
 from pytorch_lab.warm.worker import Worker
 
 Verdicts = dict[tuple[str, str], Verdict]  # by student and exercise
@@ -42,12 +47,15 @@ class Assignment:
     seed: int
     sandbox: bool
     timeout_cell: int
+    mutants: Sequence[Mutant] = ()  # known mistakes, by which wrong answers are named
 
     def key(self, notebook: NotebookNode) -> str:
         """The gradebook's key of an overlaid notebook."""
         cells = [[cell.cell_type, cell.source, cell.metadata] for cell in notebook.cells]
         mine = [[cell.cell_type, cell.source] for cell in self.solutions.cells]
-        return key_of(__version__, cells, mine, self.seed, self.sandbox, self.timeout_cell)
+        mistakes = [astuple(one) for one in self.mutants]
+        limits = self.seed, self.sandbox, self.timeout_cell
+        return key_of(__version__, cells, mine, mistakes, *limits)
 
 
 def judge(
@@ -81,7 +89,8 @@ def judge(
         stack.callback(pytest.stop)
         reference = _reference(assignment, work, pytest)
         batches = _write_batches(waiting, reference, work, workers)
-        collectors = [Collector(students, keys, book) for students in batches.values()]
+        explain = _explainer(assignment, reference, pytest, book)
+        collectors = [Collector(students, keys, book, explain) for students in batches.values()]
         ended = _run_all(pytest, list(batches), collectors)
     for collector in collectors:
         verdicts |= collector.verdicts
@@ -94,8 +103,10 @@ def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, 
     """What the hidden checks reveal of the solutions."""
     name = assignment.name
     made = overlay(assignment.solutions, assignment.solutions, seed=assignment.seed)
-    if made.status or made.notes:
-        why = "; ".join([*made.notes, *(reason for _, reason in made.status.values())])
+    by_person = {exercise.id for exercise in assignment.exercises if exercise.judge == PERSON}
+    settled = [reason for e, (_, reason) in made.status.items() if e not in by_person]
+    if settled or made.notes:
+        why = "; ".join([*made.notes, *settled])
         raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
     write(work / "reference" / "0.ipynb", made.notebook)
     records, ended = pytest(work / "reference", "--lab-reference")
@@ -107,7 +118,7 @@ def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, 
     by_exercise = {record["exercise"]: record for record in records}
     for exercise in assignment.exercises:
         record = by_exercise.get(exercise.id, {"status": "failed", "reason": "nothing came back"})
-        if record["status"] == "passed" and record["reveals"]:
+        if exercise.id in by_person or (record["status"] == "passed" and record["reveals"]):
             continue
         why = record["reason"] or "it revealed nothing"
         raise NotebookError(
@@ -115,6 +126,20 @@ def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, 
             f"and reveal a value, got {record['status']}: {why}; nobody can be graded by it."
         )
     return {exercise: record["reveals"] for exercise, record in by_exercise.items()}
+
+
+def _explainer(
+    assignment: Assignment, reference: dict[str, list[Any]], pytest: Pytest, book: Gradebook
+) -> Explainer:
+    """What makes verdicts of records; mistakes are run when the first wrong answer comes."""
+    solutions, mutants, seed = assignment.solutions, assignment.mutants, assignment.seed
+
+    def find() -> list[Signature]:
+        return signatures(solutions, mutants, Trials(solutions, pytest), seed)
+
+    key = assignment.key(assignment.solutions)
+    known = Misconceptions(lambda: kept(book, key, find, mutants) if mutants else [])
+    return Explainer(assignment.exercises, reference, known)
 
 
 def _write_batches(
@@ -158,6 +183,7 @@ class Collector:
     students: list[str]
     keys: dict[str, str]
     book: Gradebook
+    explain: Callable[[Record], Verdict] = Explainer([], {}, Misconceptions(list))
     verdicts: Verdicts = field(default_factory=dict)
     current: str | None = None
 
@@ -171,8 +197,7 @@ class Collector:
             self.settle()
         self.current = student
         place = student, record["exercise"]
-        known = {name: record[name] for name in ("status", "reason", "shown", "seconds")}
-        said = Verdict(**known)
+        said = self.explain(record)
         self.verdicts[place] = said if place not in self.verdicts else TWO_VERDICTS
 
     def settle(self) -> None:

@@ -22,7 +22,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from pytorch_lab.grading.assignment import Exercise, exercises
+from pytorch_lab.grading.foreign import KERNEL, PERSON
 from pytorch_lab.grading.notebooks import facts
+from pytorch_lab.grading.persons import for_a_person, why_a_person
 from pytorch_lab.grading.release import student_source
 
 MIME = "application/vnd.pytorch-lab.value+json"
@@ -83,7 +85,7 @@ def overlay(instructor: NotebookNode, student: NotebookNode, *, seed: int = 0) -
     told = _tell_apart(instructor, student)
     graded = exercises(instructor, "the assignment")
     by_answer = {answer: exercise for exercise in graded for answer in exercise.answers}
-    by_check = {exercise.check: exercise for exercise in graded}
+    by_check = {exercise.check: exercise for exercise in graded if exercise.judge != PERSON}
     made = Overlay(nbformat.v4.new_notebook(metadata=_KERNEL))
     _lay_own(made, told.own.get("", []))
     for number, cell in enumerate(instructor.cells, 1):
@@ -93,12 +95,17 @@ def overlay(instructor: NotebookNode, student: NotebookNode, *, seed: int = 0) -
             _lay_answer(made, cell, by_answer[grade_id].id, told.answers.get(grade_id, []))
         elif grade_id in by_check:
             _lay_check(made, cell, by_check[grade_id], instructor, seed)
-        elif known and known.is_answer:  # marked by a person: run, but worth nothing here
+        elif known and (known.is_answer or known.task):  # run, but worth nothing by itself
             _lay_own(made, told.answers.get(grade_id, []))
         elif cell.cell_type == "code" and not _is_visible_check(cell):
             _add(made, cell.source, "given", number)
         if key := _key(cell):
             _lay_own(made, told.own.get(key, []))
+    by_hand = [exercise for exercise in graded if exercise.judge == PERSON]
+    made.status |= for_a_person(by_hand, instructor, told.answers)
+    in_kernel = [exercise.id for exercise in graded if exercise.judge == KERNEL]
+    if in_kernel and (reason := why_a_person(instructor, made.notebook.cells)):
+        made.status |= dict.fromkeys(in_kernel, ("needs_person", reason))
     return made
 
 
@@ -222,7 +229,9 @@ def _lay_check(
         if (known := made_cell.metadata[ROLE])["role"] == "answer"
         and known["exercise"] == exercise.id
     ]
-    added.metadata[ROLE]["untouched"] = all(known["untouched"] for known in answers)
+    # Which answers an adopted test hangs on is not known: it is run in any case.
+    untouched = bool(answers) and all(known["untouched"] for known in answers)
+    added.metadata[ROLE]["untouched"] = untouched
     added.metadata[ROLE]["visible"] = _visible_source(exercise, instructor)
 
 
