@@ -15,16 +15,14 @@ from nbformat import NotebookNode
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
 from pytorch_lab.grading.bookkeeping import graded_class, url_of, write
-from pytorch_lab.grading.foreign import adopt
 from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict, key_of
+from pytorch_lab.grading.intake import Submission, intake
 from pytorch_lab.grading.judging import Assignment, Verdicts, judge
 from pytorch_lab.grading.late import LateRule
 from pytorch_lab.grading.lms import read_roster
 from pytorch_lab.grading.marks import GradedClass
-from pytorch_lab.grading.mutants import known_answers
 from pytorch_lab.grading.notebooks import read, why_not
 from pytorch_lab.grading.overlay import Overlay, overlay
-from pytorch_lab.grading.submissions import Submission, submissions
 from pytorch_lab.grading.trouble import one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 
@@ -36,10 +34,11 @@ class _Batch:
     """The assignment, and what is known of each submission before and after the run."""
 
     exercises: list[Exercise]
-    people: dict[str, Person] = field(default_factory=dict)  # by student, as the next three
+    people: dict[str, Person] = field(default_factory=dict)  # by student, as the next four
     notebooks: dict[str, NotebookNode] = field(default_factory=dict)  # as handed in
     overlays: dict[str, Overlay] = field(default_factory=dict)
     unread: dict[str, Verdict] = field(default_factory=dict)
+    notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # how it was taken in
     verdicts: Verdicts = field(default_factory=dict)
     ended: str = ""  # why the run ended before all was judged
 
@@ -57,12 +56,12 @@ def grade(
     only: Sequence[str] = (),
     late: str | None = None,
     roster: Path | None = None,
-    mutants: Path | None = None,
 ) -> GradedClass:
     """Grade every notebook handed in, and write the marks.
 
     Args:
-        folder: with `<student>.ipynb`, or `<student>/<assignment>/*.ipynb`.
+        folder: with `<student>.ipynb`, or `<student>/<assignment>/*.ipynb`, or what Canvas, Moodle
+            or Gradescope exports; or a zip of any of these.
         assignment: the notebook of solutions.
         out: the folder for `grades.csv` and the other marks.
         seed: what the hidden checks draw their inputs from; one that students do not know.
@@ -76,8 +75,6 @@ def grade(
         late: what lateness costs, like "10% per day, at most 50%, after 2026-12-01T23:59+01:00";
             it holds until another is given, or "none".
         roster: the file that Canvas or Moodle exported, for the forms that they import.
-        mutants: the file of known mistakes, by which wrong answers are named; by default
-            `mutants/<the assignment's name>.py` beside the assignment.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -91,17 +88,14 @@ def grade(
     _refuse(timeout_cell, workers, sandbox)
     rule = None if late is None else LateRule.parse(late)
     known = read_roster(roster) if roster else None
-    instructor = adopt(read(assignment))
+    instructor = read(assignment)
     batch = _Batch(exercises(instructor, assignment))
     _refuse_unknown(only, batch.exercises)
-    found = submissions(folder, assignment, out)
+    found = intake(folder, assignment, out)
     _try_to_write(out)
     for submission in found:
         _take(batch, submission, instructor, seed)
-    mistakes = known_answers(assignment, mutants).mutants
-    assigned = Assignment(
-        instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes
-    )
+    assigned = Assignment(instructor, assignment, batch.exercises, seed, sandbox, timeout_cell)
     running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
     pairs = [(exercise.id, exercise.points) for exercise in batch.exercises]
     with closing(Gradebook(url_of(db or str((out / BOOK).resolve())))) as book:
@@ -111,7 +105,7 @@ def grade(
         if only:
             book.forget([assigned.key(each) for each in running.values()], run.started)
         batch.verdicts, batch.ended = judge(assigned, running, book, workers)
-        book.end(run, _verdicts(batch), batch.people)
+        book.end(run, _verdicts(batch), batch.people, str(folder.resolve()))
         standing = book.standing(assignment.stem)
     graded = graded_class(standing, assignment, batch.exercises, list(batch.people))
     graded.notebooks = batch.notebooks
@@ -161,13 +155,14 @@ def _take(batch: _Batch, submission: Submission, instructor: NotebookNode, seed:
     """Read a submission and lay it over the assignment; what cannot be read is noted."""
     who = submission.student
     batch.people[who] = person = Person(submission.lms_id, submission.submitted_at, submission.late)
-    if submission.path is None:
-        batch.unread[who] = Verdict(submission.status, one_line(submission.reason))
+    batch.notes[who] = submission.notes
+    if submission.status:
+        batch.unread[who] = Verdict(submission.status, submission.reason)
         return
     try:
-        student = read(submission.path)
+        student = submission.read()
     except NotebookError as error:
-        batch.unread[who] = Verdict("unreadable", one_line(str(error)))
+        batch.unread[who] = Verdict("unreadable", str(error))
         return
     batch.people[who] = person._replace(content=key_of(student))
     batch.notebooks[who] = student
@@ -185,7 +180,8 @@ def _verdicts(batch: _Batch) -> Verdicts:
 
 def _verdict(batch: _Batch, student: str, exercise: Exercise) -> Verdict:
     if student in batch.unread:
-        return batch.unread[student]
+        said = batch.unread[student]
+        return said._replace(reason=_joined(said.reason, *batch.notes[student]))
     made = batch.overlays[student]
     said = batch.verdicts.get((student, exercise.id))
     if exercise.id in made.status:
@@ -195,5 +191,9 @@ def _verdict(batch: _Batch, student: str, exercise: Exercise) -> Verdict:
         said = Verdict("kernel_died", why)
     elif said is None:
         said = Verdict("not_attempted", "the answer is still the stub")
-    notes = [said.reason, *made.notes_of.get(exercise.id, []), *made.notes]
-    return said._replace(reason=one_line("; ".join(filter(None, notes))))
+    notes = [*made.notes_of.get(exercise.id, []), *made.notes, *batch.notes[student]]
+    return said._replace(reason=_joined(said.reason, *notes))
+
+
+def _joined(*reasons: str) -> str:
+    return one_line("; ".join(filter(None, reasons)))

@@ -169,17 +169,20 @@ def _settled(group: list[Handed], assignment: PurePath, by_folder: bool) -> Subm
     notes: list[str] = []
     files = [found for one in group for found in _looked_into(one, notes)]
     notebooks = [one for one in files if one.own.lower().endswith(".ipynb")]
-    chosen = None
+    places = sorted({shown(one.place) for one in notebooks})
+    chosen, status, reason = None, "", ""
     if not notebooks:
         status, reason = _nothing(files, first, notes)
-    else:
-        meant = _meant(notebooks, assignment, by_folder)
+    elif len(places) > 1 and not first.lms_id and not _same(notebooks):
+        said = ", ".join(places[:_SHOWN])
+        status, reason = (
+            "refused",
+            f"{len(places)} submissions carry this name, {said}; keep one",
+        )
+    elif meant := _meant(notebooks, assignment, by_folder):
         chosen, status, reason = _only(meant, assignment, notes)
-        if not meant:
-            status, reason = (
-                "missing",
-                f"no notebook for {assignment.stem}; found {_names(notebooks)}",
-            )
+    else:
+        status, reason = "missing", f"no notebook for {assignment.stem}; found {_names(notebooks)}"
     if chosen and chosen.entry.fault:
         status, reason = "refused", f"{chosen.entry.name} {chosen.entry.fault}"
     student = shown(first.student)
@@ -241,7 +244,8 @@ def _meant(notebooks: list[Handed], assignment: PurePath, by_folder: bool) -> li
     named = [one for one in notebooks if layouts.is_for(one.own, assignment)]
     inside = [one for one in notebooks if _in_named(one, assignment)]
     both = [one for one in named if one in inside]
-    return both or inside or named or ([] if by_folder else notebooks)
+    elsewhere = [one for one in notebooks if by_folder and one.layout == "folder" and one.within]
+    return both or inside or named or [one for one in notebooks if one not in elsewhere]
 
 
 def _only(
@@ -249,15 +253,11 @@ def _only(
 ) -> tuple[Handed | None, str, str]:
     """The one of several notebooks that counts, or the status and the reason why none does."""
     if len(meant) < 2:
-        return (meant[0] if meant else None), "", ""
+        return meant[0], "", ""
     if _same(meant):
         notes.append(f"{len(meant)} files with the same content")
         return meant[0], "", ""
     names = _names(meant)
-    places = sorted({one.place for one in meant})
-    if len(places) > 1 and not meant[0].lms_id:
-        said = ", ".join(shown(place) for place in places[:_SHOWN])
-        return None, "refused", f"{len(places)} submissions carry this name, {said}; keep one"
     several = len({one.entry.source for one in meant}) > 1
     ranks = [
         (

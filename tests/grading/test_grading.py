@@ -225,7 +225,7 @@ EXPECTED = {
     "two": [("refused", r"2 notebooks could be meant: a\.ipynb, b\.ipynb")] * 3,
     "link": [("refused", r"link\.ipynb is a link, not a file")] * 3,
     "folder": [("not_attempted", r".*")] * 3,
-    "twice": [("refused", r"2 submissions carry this name, a folder and a file; keep one")] * 3,
+    "twice": [("refused", r"2 submissions carry this name, twice, twice\.ipynb; keep one")] * 3,
 }
 
 
@@ -242,8 +242,10 @@ def graded(request, tmp_path_factory: pytest.TempPathFactory, assignment: Path):
     (folder / ".DS_Store").write_text("")
     (folder / "empty").mkdir()
     (folder / "link.ipynb").symlink_to(assignment)
-    for path in ("two/a", "two/b", "twice", "twice/x/03_numbers"):
+    for path in ("two/a", "twice"):
         write(folder / f"{path}.ipynb", stub)
+    for path in ("two/b", "twice/x/03_numbers"):
+        write(folder / f"{path}.ipynb", CLASS["right"])
     for path in ("folder/03_numbers/03_numbers", "folder/04_letters/04_letters"):
         write(folder / f"{path}.ipynb", stub)
     write(folder / "folder/.ipynb_checkpoints/03_numbers.ipynb", CLASS["right"])
@@ -336,13 +338,13 @@ def test_bad_arguments_are_one_sentence(tmp_path: Path, assignment: Path):
     write(full / "a.ipynb", CLASS["stub"])
     (tmp_path / "file").write_text("")
     (tmp_path / "none").mkdir()
+    refuse(CourseError, "zip of submissions at .*x, found nothing", tmp_path / "x", assignment, out)
     refuse(
-        CourseError, "folder of submissions at .*x, found nothing", tmp_path / "x", assignment, out
+        CourseError, "but file is not a zip that can be read", tmp_path / "file", assignment, out
     )
-    refuse(CourseError, "found a file; check", tmp_path / "file", assignment, out)
     refuse(
         CourseError,
-        r"expected <student>\.ipynb or .*, found nothing",
+        r"expected <student>\.ipynb, .*, found nothing",
         tmp_path / "none",
         assignment,
         out,

@@ -88,10 +88,11 @@ def test_nbgraders_layout_with_several_assignments(arrive):
             "cleo/03_numbers/timestamp.txt": b"soon",
             "dan/03_numbers/.ipynb_checkpoints/03_numbers.ipynb": notebook("no"),
             "dan/03_numbers/data.csv": b"1",
+            "eve.ipynb": notebook("by hand"),
         }
     )
-    assert marks(given) == {"ada": "a3", "bob": "missing", "cleo": "c3", "dan": "unreadable"}
-    ada, bob, cleo, dan = intake(given, ASSIGNMENT)
+    assert list(marks(given).values()) == ["a3", "missing", "c3", "unreadable", "by hand"]
+    ada, bob, cleo, dan, _ = intake(given, ASSIGNMENT)
     assert ada.submitted_at == datetime(2026, 3, 1, 15, 58, 23, tzinfo=UTC)
     assert cleo.submitted_at is None
     assert bob.reason == "no notebook for 03_numbers; found 04_letters.ipynb"
