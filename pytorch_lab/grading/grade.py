@@ -15,12 +15,14 @@ from nbformat import NotebookNode
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
 from pytorch_lab.grading.bookkeeping import graded_class, url_of, write
+from pytorch_lab.grading.foreign import adopt
 from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict, key_of
 from pytorch_lab.grading.intake import Submission, intake
 from pytorch_lab.grading.judging import Assignment, Verdicts, judge
 from pytorch_lab.grading.late import LateRule
 from pytorch_lab.grading.lms import read_roster
 from pytorch_lab.grading.marks import GradedClass
+from pytorch_lab.grading.mutants import known_answers
 from pytorch_lab.grading.notebooks import read, why_not
 from pytorch_lab.grading.overlay import Overlay, overlay
 from pytorch_lab.grading.trouble import one_line
@@ -56,6 +58,7 @@ def grade(
     only: Sequence[str] = (),
     late: str | None = None,
     roster: Path | None = None,
+    mutants: Path | None = None,
 ) -> GradedClass:
     """Grade every notebook handed in, and write the marks.
 
@@ -75,6 +78,8 @@ def grade(
         late: what lateness costs, like "10% per day, at most 50%, after 2026-12-01T23:59+01:00";
             it holds until another is given, or "none".
         roster: the file that Canvas or Moodle exported, for the forms that they import.
+        mutants: the file of known mistakes, by which wrong answers are named; by default
+            `mutants/<the assignment's name>.py` beside the assignment.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -88,14 +93,17 @@ def grade(
     _refuse(timeout_cell, workers, sandbox)
     rule = None if late is None else LateRule.parse(late)
     known = read_roster(roster) if roster else None
-    instructor = read(assignment)
+    instructor = adopt(read(assignment))
     batch = _Batch(exercises(instructor, assignment))
     _refuse_unknown(only, batch.exercises)
     found = intake(folder, assignment, out)
     _try_to_write(out)
     for submission in found:
         _take(batch, submission, instructor, seed)
-    assigned = Assignment(instructor, assignment, batch.exercises, seed, sandbox, timeout_cell)
+    mistakes = known_answers(assignment, mutants).mutants
+    assigned = Assignment(
+        instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes
+    )
     running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
     pairs = [(exercise.id, exercise.points) for exercise in batch.exercises]
     with closing(Gradebook(url_of(db or str((out / BOOK).resolve())))) as book:
