@@ -13,6 +13,9 @@
 Nothing here imports torch: it is the kernels that run the code.
 """
 
+from pytorch_lab.grading import lean  # noqa: F401  # before anybody imports nbformat
+
+# isort: split
 from pytorch_lab.grading.grade import grade
 from pytorch_lab.grading.headless import Verdict, check
 from pytorch_lab.grading.lessons import run

@@ -1,26 +1,30 @@
 """nbval's kernel, watched: a death is noticed at once, a timeout ends it, output is bounded.
 
 nbval waits for the reply of a cell and only then reads what the cell showed; it cannot tell a dead
-kernel from a slow one. This one reads both channels while it waits, and looks every moment whether
-the kernel still lives.
+kernel from a slow one. This one waits for a reply, for what the cell shows and for the kernel's end
+at once.
 """
 
 import os
 import time
 from collections import deque
+from collections.abc import Mapping
 from queue import Empty
 from typing import Any
 
+import zmq
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import KernelManager
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, RunningKernel, start_new_kernel
 
 from pytorch_lab.warm import provisioner
+from pytorch_lab.warm.worker import WarmKernel
 
 OUTPUT_BYTES = 1_000_000  # kept of one cell
 PATIENCE_S = 300  # for cells that are not the student's
-_MOMENT_S = 0.05
-_LOOK_S = 0.25
+START_S = 60  # for the first answer, on a busy machine
+_LOOK_S = 0.25  # between looks at the clock
+_AT_ONCE = 100  # messages read between them
 
 
 class KernelDied(Exception):
@@ -34,9 +38,15 @@ class TimedOut(Exception):
 class _WarmSpecs(KernelSpecManager):
     """Our kernelspec from the package itself, wherever else it may have been installed."""
 
+    def __init__(self, limits: Mapping[str, int] | None) -> None:
+        super().__init__()
+        self.limits = dict(limits or {})
+
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         """The only one there is."""
-        return KernelSpec.from_resource_dir(str(provisioner.KERNELSPEC))
+        spec = KernelSpec.from_resource_dir(str(provisioner.KERNELSPEC))
+        spec.metadata["kernel_provisioner"]["config"] = self.limits
+        return spec
 
 
 class WatchedKernel(RunningKernel):
@@ -46,34 +56,76 @@ class WatchedKernel(RunningKernel):
         cwd: the kernel's folder; a kernel in the sandbox has its own, and cannot see this one.
         env: the kernel's environment variables; in the sandbox only ours of them count.
         sandbox: whether to fork it from the warm process in the sandbox.
+        limits: what a kernel in the sandbox may use, as `pytorch_lab.warm.nest.Limits` names it.
     """
 
-    def __init__(self, cwd: str, env: dict[str, str], *, sandbox: bool = False) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        env: dict[str, str],
+        *,
+        sandbox: bool = False,
+        limits: Mapping[str, int] | None = None,
+    ) -> None:
         self.shown: deque[dict[str, Any]] = deque()
         self.bytes_shown = 0
         self.asked_to_exit = False
         self.waits_for = ""
         self.patient = False
         if sandbox:
-            self.km = KernelManager(kernel_name="warm", kernel_spec_manager=_WarmSpecs())
+            self.km = KernelManager(kernel_name="warm", kernel_spec_manager=_WarmSpecs(limits))
             self.km.start_kernel(env=env)
             self.kc = self.km.client()
-            self.kc.start_channels()
+            self.kc.start_channels(stdin=False, hb=False, control=False)
         else:
             with open(os.devnull, "w") as nowhere:
                 self.km, self.kc = start_new_kernel(
                     kernel_name=CURRENT_ENV_KERNEL_NAME, stderr=nowhere, cwd=cwd, env=env
                 )
         try:
+            self._watch()
             self._ensure_iopub_up()
         except BaseException:
             self.end()
             raise
 
+    def _watch(self) -> None:
+        """Wait for both channels, and for the end, at once."""
+        self.poller = zmq.Poller()
+        self.poller.register(self.kc.shell_channel.socket, zmq.POLLIN)
+        self.poller.register(self.kc.iopub_channel.socket, zmq.POLLIN)
+        warm = getattr(self.km.provisioner, "kernel", None)
+        self.warm: WarmKernel | None = warm if isinstance(warm, WarmKernel) else None
+        self.process: int | None = None
+        if self.warm is not None:
+            self.poller.register(self.warm.fileno(), zmq.POLLIN)
+        elif hasattr(os, "pidfd_open"):
+            self.process = os.pidfd_open(getattr(self.km.provisioner, "pid", 0))
+            self.poller.register(self.process, zmq.POLLIN)
+
+    def _ensure_iopub_up(self) -> None:
+        """Wait until the kernel answers, and until what it shows arrives here."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            asked = self.kc.kernel_info()
+            self.await_reply(asked, timeout=START_S)
+            try:
+                self.await_idle(asked, _LOOK_S)
+            except Empty:  # sent before this end was listening
+                continue
+            return
+        raise TimedOut(f"it showed nothing within {START_S} s")
+
     @property
     def was_cut(self) -> bool:
         """Whether the last cell showed more than is kept."""
         return self.bytes_shown > OUTPUT_BYTES
+
+    def is_alive(self) -> bool:
+        """Whether its process runs."""
+        if self.warm is not None:
+            return self.warm.poll() is None
+        return super().is_alive()
 
     def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
         """Send a cell; what an earlier one left unread is dropped."""
@@ -92,24 +144,41 @@ class WatchedKernel(RunningKernel):
         self.waits_for = msg_id
         if self.patient and timeout is not None:
             timeout = max(timeout, PATIENCE_S)
-        started = looked = time.monotonic()
+        started = time.monotonic()
         while True:
-            while self.kc.iopub_channel.msg_ready() and time.monotonic() < looked + _LOOK_S:
-                self._keep(self.kc.get_iopub_msg(timeout=0))
-            try:
-                message = self.kc.get_shell_msg(timeout=_MOMENT_S)
-            except Empty:
-                message = None
-            if message and message["parent_header"].get("msg_id") == msg_id:
-                self._read_reply(message["content"])
+            alive = self.is_alive()  # asked first: what it said before its end is read after
+            self._read_iopub()
+            if self._read_shell(msg_id):
                 return
-            now = time.monotonic()
-            if now >= looked + _LOOK_S:
-                looked = now
-                if not self.is_alive():
-                    raise KernelDied
-                if timeout is not None and now >= started + timeout:
-                    raise TimedOut
+            if not alive:
+                raise KernelDied
+            if timeout is not None and time.monotonic() >= started + timeout:
+                raise TimedOut
+            self._await_anything(_LOOK_S)
+
+    def _await_anything(self, seconds: float) -> None:
+        """Until a message came, or the end, or so long."""
+        self.poller.poll(int(seconds * 1000))
+
+    def _read_iopub(self) -> None:
+        """Keep what has come so far; of a flood only so many at a time, for there is a clock."""
+        for _ in range(_AT_ONCE):
+            message = self._receive(self.kc.iopub_channel)
+            if message is None:
+                return
+            self._keep(message)
+
+    def _read_shell(self, msg_id: str) -> bool:
+        """Whether the reply to this message has come."""
+        while (message := self._receive(self.kc.shell_channel)) is not None:
+            if message["parent_header"].get("msg_id") == msg_id:
+                self._read_reply(message["content"])
+                return True
+        return False
+
+    def _receive(self, channel: Any) -> dict[str, Any] | None:
+        """The next message that is there already."""
+        return self.kc.session.recv(channel.socket)[1]
 
     def _read_reply(self, content: dict[str, Any]) -> None:
         if content.get("status") == "aborted":
@@ -134,18 +203,26 @@ class WatchedKernel(RunningKernel):
             self.shown.append(message)
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
-        """The next message, those kept by `await_reply` first."""
-        if stream == "iopub" and self.shown:
-            return self.shown.popleft()
-        if stream == "iopub":
-            self._keep(super().get_message(stream, timeout=timeout))
-            return self.shown.popleft() if self.shown else {**_NOTHING}
-        return super().get_message(stream, timeout=timeout)
+        """The next message of the cell on iopub, the only stream that nbval itself still reads.
+
+        Raises:
+            Empty: none came in time, or none will come.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self.shown:
+            alive = self.is_alive()
+            self._read_iopub()
+            if self.shown:
+                break
+            if not alive or (deadline is not None and time.monotonic() >= deadline):
+                raise Empty
+            self._await_anything(_LOOK_S)
+        return self.shown.popleft()
 
     def end(self) -> None:
         """Kill the kernel; also one that is dead already."""
+        if (process := getattr(self, "process", None)) is not None:
+            os.close(process)
+            self.process = None
         if hasattr(self, "km"):
             self.stop()
-
-
-_NOTHING = {"msg_type": "status", "content": {}, "parent_header": {}}

@@ -65,7 +65,7 @@ class Pytest:
         verdicts, told = os.pipe()
         command = [
             *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
-            *("-p", "nbval.plugin", "-p", "pytorch_lab.grading.plugin", "-p", "no:cacheprovider"),
+            *("-p", "pytorch_lab.grading.plugin", "-p", "nbval.plugin", "-p", "no:cacheprovider"),
             *("-c", str(config), "--rootdir", str(folder)),
             f"--nbval-cell-timeout={self.timeout_cell}",
             *("--lab-results", str(told), *options, str(folder)),

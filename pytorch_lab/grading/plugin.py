@@ -1,6 +1,6 @@
 """A pytest plugin: nbval, judging nothing but the values that hidden checks reveal.
 
-`pytest -p nbval.plugin -p pytorch_lab.grading.plugin --lab-results FD FOLDER` runs each notebook
+`pytest -p pytorch_lab.grading.plugin -p nbval.plugin --lab-results FD FOLDER` runs each notebook
 that `overlay` made in a kernel of its own, cell by cell, as nbval does. What differs:
 
 - Only cells of the role "check" are compared, and of their outputs only the values under our own

@@ -2,7 +2,8 @@
 
     worker.py       the host's side: starts a warm process in bubblewrap, asks it for kernels
     sandbox.py      the bubblewrap command: what a warm process can see
-    server.py       inside: imports torch, then forks a kernel for each request
+    server.py       inside: forks a kernel for each request
+    kernel.py       inside: imports torch and all that a kernel needs, before the first fork
     nest.py         inside, after the fork: own namespaces, own /tmp, limits, no capabilities
     provisioner.py  what jupyter_client calls, so that nbval, nbclient and nbconvert profit by name
 

@@ -12,7 +12,6 @@ socket in the shared folder; it lives as long as the kernel does:
 When the host closes the connection, or dies, the kernel is ended.
 """
 
-import importlib
 import json
 import os
 import selectors
@@ -24,50 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytorch_lab.warm import nest
+from pytorch_lab.warm import kernel, nest
 
 SOCKET = "server.sock"
 WARM = "warm"  # the last word before the first kernel can be asked for
 MOST_BYTES = 1 << 20  # of one request
-
-
-def preload() -> None:
-    """Import what costs seconds. An optimizer's first use imports as much as torch itself."""
-    import ipykernel.ipkernel
-    import ipykernel.kernelapp
-    import ipykernel.zmqshell  # noqa: F401
-    import matplotlib.pyplot  # noqa: F401
-    import torch
-
-    import pytorch_lab.checks  # noqa: F401
-
-    torch.set_num_threads(1)
-    leaf = torch.zeros(2, requires_grad=True)
-    optimizer = torch.optim.AdamW([leaf])
-    leaf.sum().backward()
-    optimizer.step()
-    for name in _imported_by_a_first_kernel():
-        with suppress(ImportError):
-            importlib.import_module(name)
-
-
-def _imported_by_a_first_kernel() -> list[str]:
-    """What a kernel of this ipykernel imports only when it starts, found by starting one."""
-    known = set(sys.modules)
-    mine, theirs = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _initialize("/tmp/first.json")
-            with open(theirs, "w") as out:
-                out.write("\n".join(sorted(set(sys.modules) - known)))
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with open(mine) as told:
-        names = told.read().split()
-    os.waitpid(child, 0)
-    return names
 
 
 @dataclass(eq=False)
@@ -184,24 +144,13 @@ def _run_kernel(env: dict[str, str]) -> None:
     os.chdir(work)
     os.environ.clear()
     os.environ.update(env)
-    app = _initialize(str(nest.OWN / "kernel.json"))
+    app = kernel.initialize(str(nest.OWN / "kernel.json"))
     _write("ready\n")
     os.close(3)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # until here what went wrong was for the host's log
         os.dup2(nowhere, stream)
     app.start()
-
-
-def _initialize(connection_file: str) -> Any:
-    from ipykernel.kernelapp import IPKernelApp
-    from traitlets.config import Config
-
-    config = Config()
-    config.HistoryManager.enabled = False  # it would start a thread and open a database
-    app = IPKernelApp.instance(config=config)
-    app.initialize(["-f", connection_file, "--quiet"])
-    return app
 
 
 def main() -> None:
@@ -212,7 +161,7 @@ def main() -> None:
     nest.become_nobody()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(nest.RUN / SOCKET))
-    preload()
+    kernel.preload()
     listening.listen(64)
     print(WARM, flush=True)
     os.dup2(2, 1)  # nobody reads on

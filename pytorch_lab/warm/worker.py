@@ -201,6 +201,10 @@ class WarmKernel:
             self._socket.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def fileno(self) -> int:
+        """What becomes readable when it ends, for whoever waits for several things."""
+        return self._socket.fileno()
+
     def poll(self) -> int | None:
         """The exit code once it has ended, None while it lives."""
         self._hear(0)

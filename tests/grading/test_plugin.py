@@ -1,5 +1,8 @@
 """What the plugin makes of outputs and tracebacks. No kernel runs here."""
 
+import os
+import subprocess
+import sys
 from collections import deque
 
 import nbformat
@@ -103,6 +106,17 @@ def test_an_error_is_told_with_the_students_line(raised, says):
 
 def test_one_line_is_one_printable_line():
     assert one_line("a\r\nb\u2028c\x00\u202ed") == "a b cd"
+
+
+@pytest.mark.parametrize(
+    ("load", "built"), [("pytorch_lab.grading.plugin", "False"), ("nbformat", "True")]
+)
+def test_no_grammar_of_web_addresses_is_built(load, built):
+    code = f"import sys, {load}; print('lark' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert done.stdout.strip() == built
 
 
 def message(kind, parent="now", **content):

@@ -33,7 +33,7 @@ class Asked:
 
     def start(self, code):
         """Send a cell, and do not wait for its end."""
-        self.client.execute(code)
+        self.client.execute(code, stop_on_error=False)  # else the next cell may be aborted too
 
     def close(self):
         self.client.stop_channels()

@@ -29,6 +29,18 @@ def test_torch_and_what_an_optimizer_imports_are_there_before_the_first_cell(ker
     assert kernel(code) == "True"
 
 
+def test_a_kernel_shares_what_it_does_not_change(kernel):
+    """A collection, or a look at every module, would copy all that torch's import has made."""
+    assert kernel("import gc; print(gc.get_freeze_count() > 100_000)") == "True"
+    code = """
+import gc
+gc.collect()
+lines = dict(l.split(":") for l in open("/proc/self/smaps_rollup").read().splitlines()[1:])
+print(int(lines["Private_Dirty"].split()[0]) < 60_000)
+"""
+    assert kernel(code) == "True"
+
+
 def test_it_is_an_ordinary_kernel(kernel):
     assert kernel("x = 1") == ""
     assert kernel("print(x + 1)") == "2"
