@@ -40,7 +40,8 @@ function subjectOf(pane, item, pinned) {
   if (look.kind === "node") return { kind: "node", index, pinned };
   if (look.kind === "input") return { kind: "value", index, pinned };
   if (look.kind === "error") return { kind: "error", index: 0, pinned };
-  return { kind: "frame", index, item, look, about: pane.index.of(item), pinned };
+  const about = pane.index.of(item);
+  return { kind: "frame", index, item, look, about, only: about.ops.length === 1 ? about.ops[0] : -1, pinned };
 }
 
 function open(state, { root, say, model }) {
@@ -118,8 +119,8 @@ function open(state, { root, say, model }) {
 
   /** Ask for the details of a stretch of steps that the kernel has not told yet. */
   function want(film, subject, at) {
-    if (film.whole || ["frame", "start", "error"].includes(subject.kind)) return;
-    const step = subject.kind === "op" ? subject.index
+    if (film.whole || ["start", "error"].includes(subject.kind) || subject.only < 0) return;
+    const step = subject.kind === "op" ? subject.index : subject.kind === "frame" ? subject.only
       : subject.kind === "value" ? film.ops.findIndex(({ inputs }) => inputs.includes(subject.index))
       : subject.kind === "node" ? Math.max(film.nodes[subject.index].ran, film.nodes[subject.index].op, 0)
       : Math.max(at, 0);

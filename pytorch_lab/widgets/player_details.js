@@ -50,7 +50,7 @@ function heatMap(numbers, shape, label) {
     });
   });
   return h("div", {
-    class: "lab-player-heat", role: "img", "aria-label": `${label}: ${rows} rows of ${columns}`,
+    class: "lab-player-heat", role: "img", "aria-label": `${label}: ${rows} ${rows === 1 ? "row" : "rows"} of ${columns}`,
     style: `grid-template-columns:repeat(${columns}, ${cell}px);grid-auto-rows:${cell}px`,
   }, cells);
 }
@@ -61,7 +61,7 @@ function detailsPane(view) {
 
   /** Redraws only when what it says has changed. */
   function draw(film, subject, at) {
-    const key = `${subject.kind} ${subject.index} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)} ${subject.pinned}`;
+    const key = `${subject.kind} ${subject.index} ${subject.item} ${film.key} ${film.known.count} ${stateKey(film, subject, at)} ${view.isOpen(film, subject)} ${subject.pinned}`;
     if (key === shown) return;
     shown = key;
     const parts = { op: opDetails, node: nodeDetails, value: valueDetails, frame: frameDetails, start: startDetails, error: errorDetails }[subject.kind];
@@ -74,6 +74,7 @@ function detailsPane(view) {
 /** What of the run's place changes the details: which nodes have run. */
 function stateKey(film, { kind, index }, at) {
   if (kind === "start") return "";
+  if (kind === "frame") return String(at); // what it keeps
   const nodes = kind === "op" ? film.ops[index].nodes : kind === "node" ? [index] : [];
   return nodes.map((node) => (film.nodes[node].ran >= 0 && film.nodes[node].ran <= at ? 1 : 0)).join("");
 }
@@ -110,14 +111,16 @@ function valueDetails(view, film, { index, pinned }, at) {
 
 function opDetails(view, film, { index, pinned }, at) {
   const op = film.ops[index];
-  const where = op.module ? `${op.module} (${op.type})` : op.type;
+  return [heading(view, op.name, op.module ? `${op.module} (${op.type})` : op.type, pinned), ...aboutOp(view, film, op, at, pinned)];
+}
+
+function aboutOp(view, film, op, at, pinned) {
   const notes = [KIND_SAYS[op.kind], MODE_SAYS[op.mode],
     op.inPlace && "Changes its input in place: the same memory, a new version.",
     op.autocast && `Autocast to ${op.autocast}.`].filter(Boolean);
   const nodes = op.nodes.filter((node) => film.nodes[node].kind !== "accumulate")
     .sort((a, b) => (b === op.node) - (a === op.node));
   return [
-    heading(view, op.name, where, pinned),
     notes.map((text) => h("p", { class: "lab-player-remark" }, text)),
     h("dl", {},
       op.inputs.map((value) => valueEntry(view, film, value, "in")),
@@ -212,7 +215,17 @@ function leafDetails(view, film, node, at, pinned) {
   ];
 }
 
-function frameDetails(view, film, { index, item, look, about, pinned }, at) {
+/** A frame; one with a single op in it tells of that op, for nobody unfolds a Linear to read on. */
+function frameDetails(view, film, { item, look, about, only, pinned }, at) {
+  const open = view.isOpen(film, { kind: "frame", item });
+  const parts = only >= 0 ? aboutOp(view, film, film.ops[only], at, pinned) : aboutFrame(view, film, about, at);
+  return [
+    heading(view, look.title, look.sub, pinned), ...parts,
+    h("button", { class: "lab-button lab-player-small", type: "button", onclick: () => view.fold(item) }, open ? "Fold" : "Unfold"),
+  ];
+}
+
+function aboutFrame(view, film, about, at) {
   const names = new Set();
   for (const op of about.ops) {
     for (const value of film.ops[op].inputs) {
@@ -223,9 +236,7 @@ function frameDetails(view, film, { index, item, look, about, pinned }, at) {
   }
   const held = heldBy(film, about, at);
   const ns = about.ops.reduce((sum, op) => sum + (film.ops[op].inside < 0 ? film.ops[op].ns ?? 0 : 0), 0);
-  const open = view.isOpen(film, { kind: "frame", item });
   return [
-    heading(view, look.title, look.sub, pinned),
     h("dl", {},
       h("dt", {}, "operations"), h("dd", {}, String(about.ops.length)),
       h("dt", {}, "keeps now"), h("dd", {}, spellBytes(held)),
@@ -234,6 +245,5 @@ function frameDetails(view, film, { index, item, look, about, pinned }, at) {
       const [name, node] = entry.split("\n");
       return [h("button", { class: "lab-player-link", type: "button", title: "Light the path that reaches it", onclick: () => view.path(Number(node)) }, name), " "];
     }), names.size > 8 && h("span", { class: "lab-quiet" }, `and ${names.size - 8} more`)),
-    h("button", { class: "lab-button lab-player-small", type: "button", onclick: () => view.fold(item) }, open ? "Fold" : "Unfold"),
   ];
 }

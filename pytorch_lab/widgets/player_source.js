@@ -34,7 +34,8 @@ function sourcePane(films, { onpick, onkey, parted }) {
     const rows = stretch.lines.map((text, i) => {
       const key = `${stretch.file}\n${stretch.first + i}`;
       const ops = ran.map((known) => known.get(key) ?? []);
-      const code = h("span", { class: "lab-player-text" }, text.slice(dedent));
+      const hang = text.slice(dedent).search(/\S|$/) + 2; // what is too long goes on below its begin
+      const code = h("span", { class: "lab-player-text", style: `--lab-hang:${hang}ch` }, text.slice(dedent));
       const value = h("span", { class: "lab-player-shape" });
       const busy = ops.some((some) => some.length);
       const row = h("div", {
@@ -144,16 +145,12 @@ function markLine(line, site, number) {
     line.text.slice(0, from), h("mark", {}, line.text.slice(from, to)), line.text.slice(to));
 }
 
-/** Scrolls the list alone, never the page: down to a row, and sideways to the expression in it. */
+/** Scrolls the list alone, never the page. */
 function keepInSight(list, row) {
-  const [top, low] = [row.offsetTop, row.offsetTop + 2 * row.offsetHeight]; // the list is positioned
+  const [top, low] = [row.offsetTop, row.offsetTop + row.offsetHeight + 20]; // the list is positioned
   if (top < list.scrollTop + 24 || low > list.scrollTop + list.clientHeight - 12) {
     list.scrollTop = top - list.clientHeight / 2 + 20;
   }
-  const mark = row.querySelector("mark");
-  if (!mark) return;
-  const beyond = mark.offsetLeft + mark.offsetWidth + 12 - list.clientWidth;
-  list.scrollLeft = Math.max(0, Math.min(beyond, mark.offsetLeft - 46));
 }
 
 /** What stands below the line of a step: shape and figures of its result, or of its gradient. */

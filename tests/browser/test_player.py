@@ -256,6 +256,25 @@ def test_a_box_that_was_clicked_tells_the_gradient_that_it_will_get(stage, train
     expect(details).to_contain_text("will get the gradient scalar 1")
 
 
+def test_a_folded_module_of_one_op_tells_of_that_op(stage, trained):
+    view = stage(Player(trained))
+    details = view.page.get_by_role("region", name="Details")
+    walk_to(view, "Linear fc1")
+    expect(heading(view)).to_have_text("Linear")
+    expect(details).to_contain_text("AddmmBackward0")
+    expect(details.get_by_role("img", name="values of net.fc1.weight")).to_have_count(1)
+    expect(details.get_by_role("img", name="gradient of the result: 3 rows of 8")).to_be_visible()
+    expect(details.get_by_role("button", name="Unfold")).to_be_visible()
+
+
+def test_the_details_of_a_long_run_are_asked_for_a_folded_module(stage, monkeypatch):
+    monkeypatch.setattr("pytorch_lab.widgets.player.SENT_STEPS", 3)
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    view = stage(Player(graph.record(net, torch.ones(1, 2))))
+    walk_to(view, "Linear 0")
+    expect(view.page.get_by_role("region", name="Details")).to_contain_text("norm")
+
+
 def test_a_line_lights_its_boxes(stage, trained):
     view = stage(Player(trained))
     view.page.get_by_text("h = self.fc1(x).relu()").click()
@@ -491,7 +510,7 @@ def test_reduced_motion_moves_at_once(stage, trained):
 
 
 def test_the_line_that_runs_stays_in_sight_of_a_long_source(stage):
-    """Down to the line and sideways to its expression, wherever on the page the player stands."""
+    """Whole, for it is wrapped, and wherever on the page the player stands."""
     lines = [f"    x = x + {n}" for n in range(60)]
     lines[55] = f"    x = x if len(x) == 0 else torch.add(x{'.reshape(-1)' * 4}, 1).exp()"
     space = {"torch": torch}
@@ -508,7 +527,9 @@ def test_the_line_that_runs_stays_in_sight_of_a_long_source(stage):
     expect(mark).to_contain_text(".exp()")
     row = view.page.locator(".lab-player-values").bounding_box()
     assert source["y"] < row["y"] < row["y"] + row["height"] < source["y"] + source["height"]
-    assert source["x"] <= mark.bounding_box()["x"] < source["x"] + 60  # too long: its begin
+    box = mark.bounding_box()
+    assert source["x"] < box["x"] < box["x"] + box["width"] < source["x"] + source["width"]
+    assert source["y"] < box["y"] < box["y"] + box["height"] < source["y"] + source["height"]
     view.page.get_by_role("slider").fill("1")
     row = lit_line(view).bounding_box()
     assert source["y"] < row["y"] < source["y"] + source["height"]
