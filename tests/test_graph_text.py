@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from pytorch_lab.graph import GraphRecord, record
-from pytorch_lab.graph.text import MOST_LINES, WIDTH
+from pytorch_lab.graph import GraphRecord, of, record
+from pytorch_lab.graph.text import MOST_LINES
+from pytorch_lab.words import WIDTH, columns
 
 
 def layers() -> GraphRecord:
@@ -108,3 +109,52 @@ def test_long_names_are_cut() -> None:
     )
     assert max(map(len, text.splitlines())) <= WIDTH
     assert "…" in text
+
+
+def longest(text: str) -> int:
+    return max(columns(line) for line in text.splitlines())
+
+
+def test_large_bytes_and_long_lines_stay_within_80_columns() -> None:
+    many = torch.ones(1000, 262, requires_grad=True)
+    text = str(record(lambda: many.exp()))
+    assert "1023.4 KiB" in text
+    assert longest(text) == 80
+
+
+def test_letters_of_two_columns_are_counted_as_such() -> None:
+    def 中文函数(x: torch.Tensor) -> torch.Tensor:
+        return x.exp()
+
+    net = nn.ModuleDict(
+        {"网络网络网络网络网络网络网络网络网络网络网络网络网络网络": nn.Linear(2, 2)}
+    )
+    权重 = torch.ones(2, requires_grad=True)
+    rec = record(lambda: 中文函数(next(iter(net.values()))(权重 * 权重)))
+    lines = str(rec).splitlines()
+    assert longest(str(rec)) == 80
+    there = {columns(line[: line.index("text.py:")]) for line in lines if "text.py:" in line}
+    assert len(there) == 1
+    assert any("权重 权重" in line for line in lines)
+
+
+def test_a_very_long_message_is_shortened_and_kept_whole_in_the_record() -> None:
+    def fails() -> None:
+        raise ValueError("begin " + "x" * 1_000_000 + " end")
+
+    rec = record(fails)
+    assert len(str(rec)) < 1500
+    assert "more characters" in str(rec)
+    assert rec.error is not None
+    assert rec.error.startswith("ValueError: begin xx")
+    assert " end at test_graph_text.py:" in rec.error
+    assert rec.failure is not None
+    assert len(rec.failure.message) == 1_000_010
+
+
+def test_the_graph_of_a_result_says_what_its_nodes_keep() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = x.exp()
+    loss = (y * y).sum()  # exp and mul keep one and the same
+    assert "4 nodes, 12 B kept" in str(of(loss))
+    assert "4 nodes, 12 B kept" in str(record(lambda: (lambda y: (y * y).sum())(x.exp())))

@@ -12,7 +12,9 @@ import torch
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.walking.autograd import freeze, walk
+from pytorch_lab.graph.stats import size_of
+from pytorch_lab.graph.walking.autograd import Identity, freeze, walk
+from pytorch_lab.graph.walking.nodes import spell
 
 _NOTEBOOK = ("In", "Out", "exit", "quit", "get_ipython")  # what IPython puts beside the reader's
 
@@ -52,11 +54,31 @@ def of(tensor: torch.Tensor) -> GraphRecord:
         )
     names = _variables(sys._getframe(1))
     live = walk([tensor])
-    nodes = freeze(live, names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1])
+    nodes = freeze(
+        live,
+        names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1],
+        identify=_Storages().identify,
+    )
     name = names.tensors.get(id(tensor), ("", ""))[1]
     record = GraphRecord(function=name or "tensor", parts=Parts(nodes=nodes), roots=(0,))
     record.keep([tensor], 0, strongly=False)
     return record
+
+
+class _Storages:
+    """Numbers for the memory that the nodes of a living graph keep."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    def identify(self, tensor: torch.Tensor, _: int | None) -> Identity | None:
+        """What `freeze` asks for; None if a tensor has no storage."""
+        try:
+            address = tensor.untyped_storage()._cdata
+        except (RuntimeError, NotImplementedError):  # sparse
+            return None
+        number = self._numbers.setdefault(address, len(self._numbers))
+        return tuple(tensor.shape), spell(tensor.dtype), size_of(tensor), number, None
 
 
 def _variables(frame: types.FrameType) -> Names:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.graph.schema import Call, Node, Op, Value
+from pytorch_lab.graph.schema import Call, Failure, Node, Op, Value
 from pytorch_lab.graph.stats import numbers_of, summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.graph.walking.backward import Seen, watch
@@ -19,6 +19,7 @@ from pytorch_lab.graph.walking.hooks import Recorded
 from pytorch_lab.graph.walking.memory import timeline
 from pytorch_lab.graph.walking.nodes import sequence_of
 from pytorch_lab.graph.walking.stepper import Stepper
+from pytorch_lab.words import count, message_of
 
 _NO_GRAPH = (
     "expected a graph that is still alive, but the result of {} is gone or was never one; "
@@ -54,7 +55,7 @@ class GraphRecord:
         outputs: the values that were returned.
         roots: the nodes of these.
         modules: the paths of all modules that were called.
-        error: what was raised, and on which line; None if nothing was.
+        failure: what was raised, and on which line; None if nothing was.
         notes: what one should know to read the record.
         accumulated: the AccumulateGrad nodes that ran, each with "set" or "added".
         storage_bytes: the size of each storage that a value names.
@@ -76,7 +77,7 @@ class GraphRecord:
     outputs: tuple[int, ...] = ()
     roots: tuple[int, ...] = ()
     modules: tuple[str, ...] = ()
-    error: str | None = None
+    failure: Failure | None = None
     notes: tuple[str, ...] = ()
     accumulated: tuple[tuple[int, str], ...] = ()
     storage_bytes: tuple[int, ...] = ()
@@ -86,8 +87,6 @@ class GraphRecord:
     _recorded: Recorded | None = field(default=None, init=False)  # the graph as it was recorded
 
     def __repr__(self) -> str:
-        from pytorch_lab.graph.text import count
-
         sizes = f"{count(len(self.ops), 'op')}, {count(len(self.nodes), 'node')}"
         return f"GraphRecord({self.function}: {sizes})"
 
@@ -110,6 +109,11 @@ class GraphRecord:
     def nodes(self) -> tuple[Node, ...]:
         """The autograd graph; the nodes behind the results come first."""
         return self._made().nodes
+
+    @property
+    def error(self) -> str | None:
+        """What was raised, as a sentence; None if nothing was."""
+        return None if self.failure is None else str(self.failure)
 
     def _made(self) -> Parts:
         if not callable(self.parts) and not self._ran:
@@ -181,6 +185,7 @@ class GraphRecord:
             "roots": list(self.roots),
             "modules": list(self.modules),
             "error": self.error,
+            "failure": None if self.failure is None else _plain(self.failure),
             "notes": list(self.notes),
             "accumulated": [list(pair) for pair in self.accumulated],
         }
@@ -326,7 +331,8 @@ class GraphRecord:
             with watch(live, summary, numbers_of if values == "full" else None) as seen:
                 root.backward(gradient, retain_graph=retain_graph)
         except Exception as error:  # noqa: BLE001 - a record is wanted of what goes wrong, too
-            self.error = f"{type(error).__name__}: {error} (in backward)"
+            name, said = type(error).__name__, message_of(error)
+            self.failure = Failure(name, said, in_backward=True)
         if seen is not None:
             self.backward_order += tuple(seen.order)
             self._ran.append(seen)

@@ -16,6 +16,8 @@ hide them, and the type checker is told so.) Equal sites, shapes and names are o
 
 from typing import NamedTuple
 
+from pytorch_lab.words import shortened
+
 Shape = tuple[int, ...]
 
 
@@ -40,6 +42,24 @@ class Site(NamedTuple):
         from pytorch_lab.modules.lines import spell_line
 
         return spell_line(self.file, self.line) if self.line else ""
+
+
+NOWHERE = Site("", 0, None, 0, "", 0)
+
+
+class Failure(NamedTuple):
+    """The exception that ended a run."""
+
+    kind: str  # "RuntimeError"
+    message: str  # all that it said
+    site: Site = NOWHERE  # the innermost line of the reader's that it came through
+    in_backward: bool = False
+
+    def __str__(self) -> str:
+        """One sentence; of a very long message the middle is left out."""
+        says = f": {shortened(self.message)}" if self.message else ""
+        where = f" at {self.site.where}" if self.site.line else ""
+        return f"{self.kind}{says}{where}{' (in backward)' if self.in_backward else ''}"
 
 
 class Stats(NamedTuple):

@@ -9,15 +9,15 @@ stand there once, with `×12` above them. A mark says what is special:
 """
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.schema import Op, Value
+from pytorch_lab.graph.walking.memory import kept_bytes
 from pytorch_lab.modules.text import spell_bytes
+from pytorch_lab.words import WIDTH, clip, columns, count, pad, wrap
 
-WIDTH = 80
 NUMBER, NAME, SHAPE, READS, LINE, KEEPS = 5, 20, 15, 19, 13, 8  # widths of the columns
 MOST_LINES = 60  # of ops
 LONGEST_PERIOD = 200  # lines of a loop's body
@@ -40,9 +40,9 @@ def render(record: GraphRecord) -> str:
         <lambda>: 2 ops, 3 nodes
     """
     sizes = f": {count(len(record.ops), 'op')}, {count(len(record.nodes), 'node')}"
-    lines = [_clip(record.function, WIDTH - len(sizes)) + sizes]
+    lines = [clip(record.function, WIDTH - columns(sizes)) + sizes]
     if record.ops:
-        lines += [_columns("#", "op", "result", "reads", "line", "keeps"), "─" * WIDTH]
+        lines += [_row("#", "op", "result", "reads", "line", "keeps"), "─" * WIDTH]
         lines += _shorten(list(_folded(list(_lines(record)))))
         lines.append("─" * WIDTH)
     lines += _totals(record)
@@ -55,9 +55,9 @@ def _lines(record: GraphRecord) -> Iterator[_Line]:
         if op.module != module and op.call is not None:
             call = record.calls[op.call]
             path = op.module or record.function
-            yield _Line(("call", _pattern(path), call.type), _clip(f"{path}: {call.type}", WIDTH))
+            yield _Line(("call", _pattern(path), call.type), clip(f"{path}: {call.type}", WIDTH))
         elif op.module != module and module:
-            yield _Line(("out",), _clip(record.function, WIDTH))
+            yield _Line(("out",), clip(record.function, WIDTH))
         module = op.module
         yield _op_line(record, op)
 
@@ -71,7 +71,7 @@ def _op_line(record: GraphRecord, op: Op) -> _Line:
     reads = " ".join(_spell(record.values[place]) for place in op.inputs)
     keeps = spell_bytes(op.saved_bytes) if op.saved_bytes else ""
     where = op.site.where.removeprefix("cell ")  # the head of the column says what it is
-    text = _columns(str(op.index), name, shape, reads, where, keeps)
+    text = _row(str(op.index), name, shape, reads, where, keeps)
     return _Line((name, shape, op.site, _pattern(op.module)), text)
 
 
@@ -104,22 +104,17 @@ def _pattern(path: str) -> str:
     return re.sub(r"\d+", "", path)
 
 
-def _columns(number: str, name: str, shape: str, reads: str, line: str, keeps: str) -> str:
+def _row(number: str, name: str, shape: str, reads: str, line: str, keeps: str) -> str:
+    room = LINE + KEEPS - len(keeps)  # `1023.9 KiB` takes some of the line's
     cells = (
         f"{number:>{NUMBER - 1}} ",
-        f"{_clip(name, NAME - 1):{NAME}}",
-        f"{_clip(shape, SHAPE - 1):{SHAPE}}",
-        f"{_clip(reads, READS - 1):{READS}}",
-        f"{_clip(line, LINE - 1, end=True):{LINE}}",
-        f"{keeps:>{KEEPS}}",
+        pad(clip(name, NAME - 1), NAME),
+        pad(clip(shape, SHAPE - 1), SHAPE),
+        pad(clip(reads, READS - 1), READS),
+        pad(clip(line, min(LINE, room) - 1, end=True), room),
+        keeps,
     )
     return "".join(cells)
-
-
-def _clip(text: str, width: int, end: bool = False) -> str:
-    if len(text) <= width:
-        return text
-    return "…" + text[1 - width :] if end else text[: width - 1] + "…"
 
 
 def _folded(lines: Sequence[_Line]) -> Iterator[str]:
@@ -167,23 +162,23 @@ def _shorten(lines: list[str]) -> list[str]:
 
 def _totals(record: GraphRecord) -> Iterator[str]:
     leaves = [node.parameter or "unnamed" for node in record.nodes if node.kind == "accumulate"]
-    kept = sum(op.saved_bytes for op in record.ops)
     if record.nodes:
-        yield from _wrap("Graph", f"{count(len(record.nodes), 'node')}, {spell_bytes(kept)} kept")
-        yield from _wrap("Leaves", ", ".join(_several(leaves, 8)) or "none")
+        kept = spell_bytes(kept_bytes(record.nodes))
+        yield from _fact("Graph", f"{count(len(record.nodes), 'node')}, {kept} kept")
+        yield from _fact("Leaves", ", ".join(_several(leaves, 8)) or "none")
     else:
-        yield from _wrap("Graph", "none")
+        yield from _fact("Graph", "none")
     if record.backward_order:
         added = [how for _, how in record.accumulated].count("added")
         text = f"{count(len(record.backward_order), 'node')} ran"
         if record.accumulated:
             text += f", {count(len(record.accumulated), 'gradient')} accumulated"
             text += f", {added} of them added to what was there" if added else ""
-        yield from _wrap("Backward", text)
+        yield from _fact("Backward", text)
     for note in record.notes:
-        yield from _wrap("Note", note)
+        yield from _fact("Note", note)
     if record.error:
-        yield from _wrap("Error", record.error)
+        yield from _fact("Error", record.error)
 
 
 def _several(names: Sequence[str], most: int) -> list[str]:
@@ -191,12 +186,5 @@ def _several(names: Sequence[str], most: int) -> list[str]:
     return [*names[:most], *([f"{more} more"] if more > 0 else [])]
 
 
-def _wrap(head: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"{head:10}", subsequent_indent=" " * 10, break_on_hyphens=False
-    ) or [head]
-
-
-def count(number: int, what: str) -> str:
-    """`1 node`, `2,000 nodes`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _fact(head: str, text: str) -> list[str]:
+    return wrap(text, f"{head:10}", " " * 10)

@@ -5,7 +5,6 @@ called on. So its graph can be walked, and each of its nodes asked what became o
 """
 
 import linecache
-import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,8 +20,8 @@ from pytorch_lab.graph.recording.sites import decode, is_readers
 from pytorch_lab.graph.schema import Site
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.modules.reach import attributes, is_open_box, parts
+from pytorch_lab.words import message_of
 
-_WHERE = re.compile(r" at (\S+:\d+)$")
 _MOST_ITEMS = 200  # of one container
 _DEPTH = 3
 
@@ -49,7 +48,10 @@ class Crash:
     @cached_property
     def site(self) -> Site | None:
         """The expression that raised, in the reader's code."""
-        return decode(self.frames[-1][0].f_code, self.frames[-1][1]) if self.frames else None
+        if self.frames:
+            return decode(self.frames[-1][0].f_code, self.frames[-1][1])
+        failure = self.record.failure if self.record is not None else None
+        return failure.site if failure is not None and failure.site.line else None
 
     @property
     def expression(self) -> str:
@@ -105,7 +107,7 @@ def crash_of(error: BaseException, record: GraphRecord | None = None) -> Crash:
         >>> crash.where, [root.shape for root in crash.roots]
         ('cell line 2', [torch.Size([])])
     """
-    crash = Crash(_words(error), record)
+    crash = Crash(message_of(error), record)
     trace = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -122,19 +124,12 @@ def crash_of(error: BaseException, record: GraphRecord | None = None) -> Crash:
     return crash
 
 
-def _words(error: BaseException) -> str:
-    """What it says; a message of the reader's own may raise in saying it."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the reader's own __str__
-        return f"{type(error).__name__}, whose message could not be read"
-
-
 def crash_of_record(record: GraphRecord) -> Crash:
     """What a recording that ended in an error shows of it, without the exception."""
-    words = (record.error or "").partition(": ")[2]
-    found = _WHERE.search(words)
-    return Crash(_WHERE.sub("", words), record, where=found[1] if found else "")
+    failure = record.failure
+    if failure is None:
+        return Crash("", record)
+    return Crash(failure.message, record, where=failure.site.where)
 
 
 def _roots(frame: types.FrameType) -> list[torch.Tensor]:

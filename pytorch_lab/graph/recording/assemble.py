@@ -9,13 +9,14 @@ import torch
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
-from pytorch_lab.graph.schema import Call, Node, Op, Value
+from pytorch_lab.graph.schema import Call, Failure, Node, Op, Value
+from pytorch_lab.words import count
 
 _make = tuple.__new__  # half the time of calling the named tuple
 
 
 def assemble(
-    recorder: Recorder, function: str, results: Sequence[torch.Tensor], error: str | None
+    recorder: Recorder, function: str, results: Sequence[torch.Tensor], failure: Failure | None
 ) -> GraphRecord:
     """The record of a recording that is over; the graph of the results is read here.
 
@@ -23,7 +24,7 @@ def assemble(
         recorder: what was gathered.
         function: the name of what was recorded.
         results: the tensors that it returned.
-        error: what it raised, spelled out.
+        failure: what it raised.
     """
     tensors, grown = recorder.tensors, recorder.grown
     outputs = tuple([tensors.met(result)[3] for result in results])
@@ -53,7 +54,7 @@ def assemble(
         modules=tuple(dict.fromkeys(call.path for call in calls)),
         backward_order=tuple(grown.seen.order) if grown.seen else (),
         accumulated=tuple(sorted(grown.seen.accumulated.items())) if grown.seen else (),
-        error=error,
+        failure=failure,
         notes=tuple(_notes(recorder, grown.nodes)),
         storage_bytes=tuple(tensors.storage_bytes),
     )
@@ -74,6 +75,17 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "compiled code is one node"
     elif recorder.sites.compiled:
         yield "compiled code ran uncompiled, op by op"
+    if recorder.left_fast_path:
+        yield (
+            "attention took torch's slow path, because it was recorded; unrecorded it takes the "
+            "fast one, and padded places get zeros"
+        )
+    unseen = sum(node.op is None and node.sequence >= recorder.tensors.started for node in nodes)
+    if unseen:
+        yield (
+            f"{count(unseen, 'node')} made by code that calls no function of torch in Python, "
+            f"such as a scripted one"
+        )
     if "transform" in kinds:
         yield "inside a transform of torch.func gradients have no nodes that could be shown"
 

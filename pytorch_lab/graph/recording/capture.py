@@ -24,11 +24,14 @@ from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
 from pytorch_lab.graph.recording.compiled import compiled_is_one_op
+from pytorch_lab.graph.recording.meanwhile import deeper, noticing_threads, threads_started
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import where_raised
+from pytorch_lab.graph.schema import Failure
 from pytorch_lab.graph.torch_private import plain_torch
 from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
+from pytorch_lab.words import message_of
 
 MOST_YIELDS = 1000  # items taken from a generator
 VALUES = ("none", "summary", "full")
@@ -125,6 +128,7 @@ class _Run:
         self.results: list[torch.Tensor] = []
         self.root: int | None = None  # which result backward starts from
         self.notes: list[str] = []
+        self.threads = 0  # started before
         self.keep_graph = keep_graph
         self.handles = handles_made()
         self.alive: list[weakref.ref[torch.Tensor]] = []  # tensors with a graph, if it is kept
@@ -132,25 +136,37 @@ class _Run:
     def forward(self) -> GraphRecord:
         """Call it."""
         self.recorder.end = sys._getframe()
+        self.threads = threads_started()
         try:
-            with compiled_is_one_op(self.recorder), self.recorder:
+            with deeper, noticing_threads, compiled_is_one_op(self.recorder), self.recorder:
                 result = self._drain(self.fn(*self.args, **self.kwargs))
         except Exception as caught:  # noqa: BLE001 - the record up to there is what is wanted
-            return self._record(None, _spell(caught))  # its frames keep the graph alive until then
+            name, said = type(caught).__name__, message_of(caught)
+            failure = Failure(name, said, where_raised(caught))
+            return self._record(None, failure)  # the frames keep the graph alive until then
         return self._record(result, None)
 
-    def _record(self, result: Any, error: str | None) -> GraphRecord:
+    def _record(self, result: Any, failure: Failure | None) -> GraphRecord:
         with plain_torch():  # classes of the reader's needn't hear of it
             self.results = list({id(t): t for t in tensors_of(result)}.values())
             self.root = _root_of(result, self.results)
             if self.keep_graph:
                 self.alive = [weakref.ref(one) for one in self.recorder.tensors.living()]
-            record = assemble(self.recorder, function_name(self.fn), self.results, error)
+            record = assemble(self.recorder, function_name(self.fn), self.results, failure)
+        if self.recorder.elsewhere or threads_started() > self.threads:
+            self.notes.append("code ran in another thread; ops of other threads are not recorded")
         record.notes += tuple(self.notes)
         return record
 
     def _drain(self, result: Any) -> Any:
-        """A generator runs while its items are taken."""
+        """A generator runs while its items are taken; a coroutine doesn't, without a loop."""
+        if isinstance(result, types.CoroutineType):
+            result.close()
+            self.notes.append(
+                "it returned a coroutine, and nothing of it ran; "
+                "record lambda: asyncio.run(fn(...)) instead"
+            )
+            return None
         if not isinstance(result, types.GeneratorType):
             return result
         items = list(itertools.islice(result, MOST_YIELDS))
@@ -159,7 +175,7 @@ class _Run:
 
     def backward(self, record: GraphRecord) -> None:
         """Go back from the result, and note in the record what that did."""
-        if record.error is not None:
+        if record.failure is not None:
             return
         if self.root is None:
             record.notes += ("no result requires a gradient, so there was no backward",)
@@ -183,12 +199,3 @@ def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:
         if tensor is loss and tensor.requires_grad:
             return place
     return next((i for i, tensor in enumerate(results) if tensor.requires_grad), None)
-
-
-def _spell(error: BaseException) -> str:
-    where = where_raised(error)
-    try:
-        words = str(error)
-    except Exception:  # noqa: BLE001 - the reader's own __str__
-        words = "its message could not be read"
-    return f"{type(error).__name__}: {words}{f' at {where}' if where else ''}"

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from pytorch_lab.graph.recording.meanwhile import Meanwhile, put
 from pytorch_lab.graph.recording.recorder import Begun, Recorder
 from pytorch_lab.graph.recording.traits import Trait
 from pytorch_lab.graph.torch_private import plain_torch
@@ -37,11 +38,12 @@ def compiled_is_one_op(recorder: Recorder) -> Iterator[None]:
     ear = _Ear(recorder)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
-        _LISTENING.begin(ear)
+        _EARS.append(ear)
         try:
-            yield
+            with _listening:
+                yield
         finally:
-            _LISTENING.end(ear)
+            _EARS.remove(ear)
 
 
 @contextmanager
@@ -80,7 +82,7 @@ class _Ear:
             if module is not None:
                 recorder.enter_module(module, args)
                 held = (*module.parameters(), *module.buffers())
-            begun = recorder.begin(trait, frame.f_back, (*args, *held), kwargs)
+            begun = recorder.begin(trait, frame.f_back or frame, (*args, *held), kwargs)
         self.frame, self._begun = frame, (trait, begun, module)
         recorder.step_aside()
 
@@ -103,76 +105,50 @@ class _Ear:
         recorder.come_back()
 
 
-class _Listening:
-    """The recordings that listen, of all threads, and what torch has in our place meanwhile."""
-
-    def __init__(self) -> None:
-        self._ears: list[_Ear] = []
-        self._lock = threading.Lock()
-        self._back: Callable[[], None] | None = None
-
-    def begin(self, ear: _Ear) -> None:
-        with self._lock:
-            self._ears.append(ear)
-            if self._back is None:
-                self._listen()
-
-    def end(self, ear: _Ear) -> None:
-        with self._lock:
-            self._ears.remove(ear)
-            if not self._ears and self._back is not None:
-                self._back()
-                self._back = None
-
-    def _listen(self) -> None:
-        compiler = sys.modules.get(_COMPILER)
-        if compiler is None:
-            self._back = self._wait_for_compiler()
-        elif hasattr(compiler, _TELLS):
-            self._back = _put(compiler, _TELLS, self._hear(getattr(compiler, _TELLS)))
-        else:  # in a torch that does not say when
-            stance = torch.compiler.set_stance("force_eager")
-            self._back = lambda: stance.__exit__(None, None, None)
-
-    def _wait_for_compiler(self) -> Callable[[], None]:
-        """Nothing has been compiled yet, and loading the compiler takes seconds."""
-        compile_ = torch.compile
-
-        def first(*args: Any, **kwargs: Any) -> Any:
-            import_module(_COMPILER)
-            with self._lock:
-                if torch.compile is first and self._back is not None:
-                    self._back()
-                    self._listen()
-            return compile_(*args, **kwargs)
-
-        return _put(torch, "compile", first)
-
-    def _hear(self, tell: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """What stands in for torch's function; `callback` compiles, or is None."""
-
-        def hear(callback: Any) -> Any:
-            frame, thread = sys._getframe(1), threading.get_ident()
-            mine = [ear for ear in self._ears if ear.thread == thread]
-            if mine and mine[-1].frame is frame:
-                before = tell(callback)
-                for ear in mine:
-                    ear.leave()
-                return before
-            starts = frame.f_code.co_name == "compile_wrapper" and callable(callback)
-            if starts and all(ear.frame is None for ear in mine):
-                for ear in reversed(mine):
-                    ear.enter(frame)
-            return tell(callback)
-
-        return hear
+_EARS: list[_Ear] = []  # of all threads
 
 
-_LISTENING = _Listening()
+def _listen() -> Callable[[], None]:
+    compiler = sys.modules.get(_COMPILER)
+    if compiler is None:
+        return _wait_for_compiler()
+    if hasattr(compiler, _TELLS):
+        return put(compiler, _TELLS, _hear(getattr(compiler, _TELLS)))
+    stance = torch.compiler.set_stance("force_eager")  # in a torch that does not say when
+    return lambda: stance.__exit__(None, None, None)
 
 
-def _put(module: Any, name: str, new: Any) -> Callable[[], None]:
-    """Put something else in a module's place; returns what puts the old back."""
-    old = getattr(module, name)
-    setattr(module, name, new)
-    return lambda: setattr(module, name, old)
+def _wait_for_compiler() -> Callable[[], None]:
+    """Nothing has been compiled yet, and loading the compiler takes seconds."""
+    compile_ = torch.compile
+
+    def first(*args: Any, **kwargs: Any) -> Any:
+        import_module(_COMPILER)
+        if torch.compile is first:
+            _listening.again()
+        return compile_(*args, **kwargs)
+
+    return put(torch, "compile", first)
+
+
+def _hear(tell: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What stands in for torch's function; its `callback` compiles, or is None."""
+
+    def hear(callback: Any) -> Any:
+        frame, thread = sys._getframe(1), threading.get_ident()
+        mine = [ear for ear in _EARS if ear.thread == thread]
+        if mine and mine[-1].frame is frame:
+            before = tell(callback)
+            for ear in mine:
+                ear.leave()
+            return before
+        starts = frame.f_code.co_name == "compile_wrapper" and callable(callback)
+        if starts and all(ear.frame is None for ear in mine):
+            for ear in reversed(mine):
+                ear.enter(frame)
+        return tell(callback)
+
+    return hear
+
+
+_listening = Meanwhile(_listen)

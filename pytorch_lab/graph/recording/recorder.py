@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording import regions
+from pytorch_lab.graph.recording.fast_path import ATTENTION, is_left
 from pytorch_lab.graph.recording.grown import Grown
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
@@ -50,6 +51,8 @@ class Recorder(TorchFunctionMode):
         rows: the ops, in order, and what they made.
         calls: of modules, in order.
         ends: of each call, one past its last op.
+        left_fast_path: whether attention ran step by step only because it was recorded.
+        elsewhere: whether a module was called in another thread.
     """
 
     def __init__(self, names: Names, values: str) -> None:
@@ -69,6 +72,7 @@ class Recorder(TorchFunctionMode):
         self._open: list[Region] = []
         self.end: types.FrameType | None = None  # the frame that calls the reader's code
         self._traits: dict[Any, Trait] = {}
+        self.left_fast_path = self.elsewhere = False
         self._handles: list[Any] = []
         self._above: list[Any] = []  # modes that the reader's code put above this one
 
@@ -129,6 +133,7 @@ class Recorder(TorchFunctionMode):
     def enter_module(self, module: torch.nn.Module, args: Any) -> None:
         """A module is called."""
         if threading.get_ident() != self._thread:
+            self.elsewhere = True
             return
         key = id(module)
         count = self._counts.get(key, 0)
@@ -215,6 +220,9 @@ class Recorder(TorchFunctionMode):
         written = None
         if trait[2] or (kwargs and "out" in kwargs):
             written = self._written(inputs, op)
+            if trait[0] == ATTENTION and not self.left_fast_path:
+                asks = begun[4] == "grad" and any(known[2] for known in inputs)
+                self.left_fast_path = not asks and is_left(sys._getframe(2))
         if type(out) is torch.Tensor:
             before = begun[7]  # one node was made since, so it is the one of a new tensor
             origin = before if out.requires_grad and node_count() == before + 1 else None

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from pytorch_lab.graph.recording.sites import NOWHERE
+from pytorch_lab.graph.schema import NOWHERE
 
 # Where `record.Op` keeps what is filled in later
 NAME, KIND, INPUTS, OUTPUTS, NODE, NODES, SAVED_BYTES = 1, 2, 6, 7, 8, 9, 10

@@ -17,10 +17,8 @@ from pathlib import Path
 
 import torch
 
-from pytorch_lab.graph.schema import Site
-from pytorch_lab.modules.lines import spell_line
+from pytorch_lab.graph.schema import NOWHERE, Site
 
-NOWHERE = Site("", 0, None, 0, "", 0)
 _SKIPPED = (
     str(Path(torch.__file__).parent) + "/",
     str(Path(__file__).parents[2]) + "/",
@@ -89,14 +87,13 @@ def _is_compiled(frame: types.FrameType | None) -> bool:
     return frame is not None and "_dynamo" in frame.f_code.co_filename
 
 
-def where_raised(error: BaseException) -> str:
-    """The innermost line of the reader's that an exception came through, as `model.py:12`."""
-    where = ""
+def where_raised(error: BaseException) -> Site:
+    """The innermost place of the reader's that an exception came through."""
+    where = NOWHERE
     trace = error.__traceback__
     while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if is_readers(file):
-            where = spell_line(file, trace.tb_lineno)
+        if is_readers(trace.tb_frame.f_code.co_filename):
+            where = decode(trace.tb_frame.f_code, trace.tb_lasti)
         trace = trace.tb_next
     return where
 

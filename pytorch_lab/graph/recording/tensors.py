@@ -67,7 +67,7 @@ class Tensors:
         self._looks: dict[Any, Look] = {}
         self._names = names
         self._values = values
-        self._started = started
+        self.started = started
         self._ops = ops
         self._makers: dict[int, int] = {}  # from the number of a Function's node to its op
         self._transform: int | None = None  # one whose results nobody has met yet
@@ -114,7 +114,7 @@ class Tensors:
         if kind == "constant" and not name:
             node = tensor.grad_fn
             op = self._maker(node) if node is not None else self._transform
-            if op is not None or (node is not None and node._sequence_nr() >= self._started):
+            if op is not None or (node is not None and node._sequence_nr() >= self.started):
                 kind = "result"
         return self._late(self._new(tensor, kind, name, (), op), op)
 
@@ -141,7 +141,7 @@ class Tensors:
         if not isinstance(node, torch.autograd.function.BackwardCFunction):
             return None
         sequence = node._sequence_nr()
-        if sequence < self._started:
+        if sequence < self.started:
             return None
         op = self._makers.get(sequence)
         if op is None:

@@ -132,7 +132,10 @@ def edge_of(root: Any) -> tuple[Any, int] | None:
     if isinstance(root, torch.Tensor):
         if not root.requires_grad:
             return None
-        edge = get_gradient_edge(root)
+        try:
+            edge = get_gradient_edge(root)
+        except AttributeError:  # a leaf inside a transform of torch.func: it has no node there
+            return None
         return edge.node, edge.output_nr
     if isinstance(root, GradientEdge):
         return root.node, root.output_nr

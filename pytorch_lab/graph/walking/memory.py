@@ -45,28 +45,41 @@ def timeline(
     return line
 
 
+def kept_bytes(nodes: Sequence[Node]) -> int:
+    """What all nodes together keep for backward; a storage counts once, with its largest view.
+
+    Example:
+        >>> from pytorch_lab.graph.schema import Saved
+        >>> kept = Saved("result", (3,), "float32", 12, 0, 0, None)
+        >>> rest = (), (), ((3,),), "float32", "cpu", (kept,), None, None, 0, 1, (), 0
+        >>> kept_bytes([Node(place, "ExpBackward0", "builtin", *rest) for place in range(2)])
+        12
+    """
+    return sum(_Held(nodes).sizes.values())
+
+
 class _Held:
     """The storages held at one moment, and by how many nodes each."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.bytes = 0
-        self._sizes: dict[object, int] = {}
+        self.sizes: dict[object, int] = {}
         self._holders: dict[object, int] = {}
         for node in nodes:
             for key, size in _storages(node):
-                self._sizes[key] = max(size, self._sizes.get(key, 0))
+                self.sizes[key] = max(size, self.sizes.get(key, 0))
 
     def take(self, node: Node) -> None:
         for key, _ in _storages(node):
             if not self._holders.get(key):
-                self.bytes += self._sizes[key]
+                self.bytes += self.sizes[key]
             self._holders[key] = self._holders.get(key, 0) + 1
 
     def let_go(self, node: Node) -> None:
         for key, _ in _storages(node):
             left = self._holders.get(key, 0)
             if left == 1:
-                self.bytes -= self._sizes[key]
+                self.bytes -= self.sizes[key]
             self._holders[key] = max(left - 1, 0)
 
 
