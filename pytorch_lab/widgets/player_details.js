@@ -56,7 +56,7 @@ function heatMap(numbers, shape, label) {
 }
 
 function detailsPane(view) {
-  const element = h("section", { class: "lab-player-details", "aria-label": "Details" });
+  const element = h("section", { class: "lab-player-details", "aria-label": "Details", tabindex: "0" });
   let shown = "";
 
   /** Redraws only when what it says has changed. */

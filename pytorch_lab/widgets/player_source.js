@@ -35,7 +35,7 @@ function sourcePane(films, { onpick, onkey, parted }) {
       const key = `${stretch.file}\n${stretch.first + i}`;
       const ops = ran.map((known) => known.get(key) ?? []);
       const hang = text.slice(dedent).search(/\S|$/) + 2; // what is too long goes on below its begin
-      const code = h("span", { class: "lab-player-text", style: `--lab-hang:${hang}ch` }, text.slice(dedent));
+      const code = h("span", { class: "lab-player-text", style: `--lab-hang:${hang}ch` }, breakable(text.slice(dedent)));
       const value = h("span", { class: "lab-player-shape" });
       const busy = ops.some((some) => some.length);
       const row = h("div", {
@@ -78,7 +78,7 @@ function sourcePane(films, { onpick, onkey, parted }) {
     beside.remove();
     for (const line of lit) {
       line.row.classList.remove("lab-player-now", "lab-player-back");
-      line.code.replaceChildren(line.text);
+      line.code.replaceChildren(...breakable(line.text));
     }
     lit = null;
   }
@@ -142,7 +142,12 @@ function markLine(line, site, number) {
   const from = number === site.line ? site.from - line.dedent : line.text.length - line.text.trimStart().length;
   const to = number === site.end ? site.to - line.dedent : line.text.length;
   line.code.replaceChildren(
-    line.text.slice(0, from), h("mark", {}, line.text.slice(from, to)), line.text.slice(to));
+    ...breakable(line.text.slice(0, from)), h("mark", {}, breakable(line.text.slice(from, to))), ...breakable(line.text.slice(to)));
+}
+
+/** Code that may go on in the next row after a bracket, a dot or a comma, not only at a space. */
+function breakable(text) {
+  return text.split(/(?<=[([.,])(?=[^\s)\].,])/).flatMap((part, i) => (i ? [h("wbr", {}), part] : [part]));
 }
 
 /** Scrolls the list alone, never the page. */
