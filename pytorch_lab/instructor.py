@@ -25,6 +25,10 @@ Late = Annotated[
     str | None,
     typer.Option(metavar="RULE", help="Like '10% per day after 2026-12-01'; or none."),
 ]
+Mutants = Annotated[
+    Path | None,
+    typer.Option("--mutants", metavar="FILE", help="Known mistakes; default: in 'mutants'."),
+]
 RosterFile = Annotated[
     Path | None,
     typer.Option("--roster", metavar="CSV", help="What Canvas or Moodle exported."),
@@ -37,22 +41,45 @@ def register(app: typer.Typer) -> None:
     Example:
         >>> app = typer.Typer()
         >>> register(app)
-        >>> [command.callback.__name__ for command in app.registered_commands][:2]
-        ['release', 'grade']
+        >>> [command.callback.__name__ for command in app.registered_commands][:3]
+        ['release', 'validate', 'grade']
     """
-    for command in (release, grade, marks, override, history):
+    for command in (release, validate, grade, marks, override, history):
         app.command()(command)
 
 
 def release(
     solutions: Annotated[list[Path], typer.Argument(metavar="SOLUTION...")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the students' notebooks go.")],
+    nbgrader: Annotated[
+        Path | None,
+        typer.Option(metavar="COURSE", help="Write that course's source notebooks too."),
+    ] = None,
 ) -> None:
     """Make the students' notebooks from the solutions."""
     from pytorch_lab import grading
 
     for path in grading.release(solutions, out):
         print(path)
+    if nbgrader is not None:
+        from pytorch_lab.grading.for_nbgrader import for_nbgrader
+
+        for path in for_nbgrader(solutions, nbgrader):
+            print(path)
+
+
+def validate(
+    solutions: Annotated[list[Path], typer.Argument(metavar="SOLUTION...")],
+    mutants: Mutants = None,
+    sandbox: Annotated[bool, typer.Option(help="As for students' code.")] = True,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Answers run at a time.")] = 2,
+) -> None:
+    """Try assignments out: solution, stub, known mistakes, points, leaks."""
+    from pytorch_lab.grading import validate
+
+    reports = validate.validate(solutions, mutants=mutants, sandbox=sandbox, workers=workers)
+    print(validate.told(reports))
+    raise typer.Exit(1 if any(report.faults for report in reports) else 0)
 
 
 def grade(
@@ -81,6 +108,7 @@ def grade(
         list[str] | None,
         typer.Option(metavar="ID", help="Run anew, and renew only this one's verdicts."),
     ] = None,
+    mutants: Mutants = None,
     late: Late = None,
     roster: RosterFile = None,
 ) -> None:
@@ -92,7 +120,7 @@ def grade(
         graded = grading.grade(
             folder, assignment, out,
             seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
-            db=db, only=exercise or (), late=late, roster=roster,
+            db=db, only=exercise or (), late=late, roster=roster, mutants=mutants,
         )  # fmt: skip
     except KeyboardInterrupt:
         print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)

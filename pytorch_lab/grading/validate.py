@@ -13,6 +13,7 @@ The answers are run as students' are: by nbval in the sandbox, compared outside.
 """
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from nbformat import NotebookNode
 
 from pytorch_lab.errors import LabError, NotebookError, UsageError
 from pytorch_lab.grading.assignment import Exercise, exercises
-from pytorch_lab.grading.foreign import adopt
+from pytorch_lab.grading.foreign import PERSON, adopt
 from pytorch_lab.grading.mutants import Known, known_answers
 from pytorch_lab.grading.notebooks import facts, read
 from pytorch_lab.grading.release import student_version
@@ -123,3 +124,56 @@ def _faults_of_points(solutions: NotebookNode, graded: Sequence[Exercise]) -> It
         )
     if not total:
         yield Fault("", "no exercise is worth a point", 'give the hidden checks "points"')
+
+
+def told(reports: Sequence[Report]) -> str:
+    """The reports for a terminal, in lines of 80 columns.
+
+    Example:
+        >>> fault = Fault("03.1", "the stub passes its hidden check", "reveal more")
+        >>> exercise = Exercise("03.1", ("03-1",), "03-1-hidden", 2.0)
+        >>> print(told([Report(Path("03.ipynb"), [exercise], faults=[fault])]))
+        03.ipynb: 1 exercise, 2 points, no known mistakes
+          ✗ 03.1  2 points
+              the stub passes its hidden check; reveal more.
+        1 fault in 1 of 1 notebook.
+    """
+    rows = [row for report in reports for row in _lines(report)]
+    faults = sum(len(report.faults) for report in reports)
+    wrong = sum(bool(report.faults) for report in reports)
+    many = _many(len(reports), "notebook")
+    rows.append(
+        f"{_many(faults, 'fault')} in {wrong} of {many}." if faults else f"{many} all right."
+    )
+    return "\n".join(rows)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    mutants = [one.exercise for one in report.known.mutants]
+    total = sum(one.points for one in report.exercises)
+    head = [
+        _many(len(report.exercises), "exercise"),
+        _many(total, "point"),
+        _many(len(mutants), "known mistake"),
+    ]
+    yield f"{report.notebook.name}: {', '.join(head)}"
+    yield from _paragraphs([fault for fault in report.faults if not fault.exercise], "    ")
+    width = max((len(one.id) for one in report.exercises), default=0)
+    for one in report.exercises:
+        faults = [fault for fault in report.faults if fault.exercise == one.id]
+        known = f"  {_many(mutants.count(one.id), 'mistake')} rejected" if one.id in mutants else ""
+        by = "  marked by a person" if one.judge == PERSON else ""
+        sign, more = ("✗", "") if faults else ("✓", known or by)
+        yield f"  {sign} {one.id:{width}}  {_many(one.points, 'point')}{more}"
+        yield from _paragraphs(faults, "      ")
+
+
+def _paragraphs(faults: Sequence[Fault], indent: str) -> Iterator[str]:
+    for fault in faults:
+        yield textwrap.fill(
+            f"{fault.what}; {fault.do}.", 80, initial_indent=indent, subsequent_indent=indent
+        )
+
+
+def _many(number: float, what: str) -> str:
+    return f"{number:g} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"
