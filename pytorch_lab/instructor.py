@@ -111,9 +111,13 @@ def grade(
     mutants: Mutants = None,
     late: Late = None,
     roster: RosterFile = None,
+    feedback: Annotated[
+        bool, typer.Option(help="Write a page for each student: DIR/feedback.")
+    ] = True,
 ) -> None:
-    """Grade a folder of submissions, and write the marks."""
+    """Grade a folder of submissions, and write the marks and a page for you: DIR/class.html."""
     from pytorch_lab import grading
+    from pytorch_lab.grading.class_page import write_pages
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
     try:
@@ -125,8 +129,10 @@ def grade(
     except KeyboardInterrupt:
         print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
+    page = write_pages(graded, out, feedback=feedback)
     _sum_up(graded)
     print(out / "grades.csv")
+    print(page)
 
 
 def marks(
