@@ -65,7 +65,7 @@ def grade(
     Args:
         folder: with `<student>.ipynb`, or `<student>/<assignment>/*.ipynb`, or what Canvas, Moodle
             or Gradescope exports; or a zip of any of these.
-        assignment: the notebook of solutions.
+        assignment: the notebook of solutions, or a folder that holds it alone.
         out: the folder for `grades.csv` and the other marks.
         seed: what the hidden checks draw their inputs from; one that students do not know.
         sandbox: shut each student's kernel in, away from your files, network and other kernels;
@@ -93,6 +93,7 @@ def grade(
     _refuse(timeout_cell, workers, sandbox)
     rule = None if late is None else LateRule.parse(late)
     known = read_roster(roster) if roster else None
+    assignment = _notebook(assignment)
     instructor = adopt(read(assignment))
     batch = _Batch(exercises(instructor, assignment))
     _refuse_unknown(only, batch.exercises)
@@ -120,6 +121,19 @@ def grade(
     graded.notes += [batch.ended] if batch.ended else []
     write(graded, out, known)
     return graded
+
+
+def _notebook(assignment: Path) -> Path:
+    """The notebook of solutions, be it given by its folder."""
+    if not assignment.is_dir():
+        return assignment
+    found = sorted(assignment.glob("*.ipynb"))
+    if len(found) != 1:
+        raise UsageError(
+            f"expected one notebook of solutions in {assignment}, found {len(found)}; give "
+            "--assignment the notebook that was released."
+        )
+    return found[0]
 
 
 def _refuse(timeout_cell: int, workers: int, sandbox: bool) -> None:

@@ -7,6 +7,7 @@ import threading
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import event
@@ -146,6 +147,17 @@ def test_two_processes_on_one_new_book_lose_nothing(tmp_path):
     book.close()
 
 
+def test_who_may_write_takes_the_writing_place_at_once_and_who_reads_does_not(tmp_path, book):
+    """Else two that read first and write then would refuse each other."""
+    with closing(sqlite3.connect(tmp_path / "book.sqlite", timeout=0)) as other:
+        with tables.reading(book.engine).begin() as reader:
+            reader.exec_driver_sql("SELECT * FROM verdicts").all()
+            other.execute("BEGIN IMMEDIATE").close()
+            other.rollback()
+        with book.engine.begin(), pytest.raises(sqlite3.OperationalError, match="is locked"):
+            other.execute("BEGIN IMMEDIATE")
+
+
 # ----------------------------------------------------------------------------- editions
 
 FIRST_EDITION = """
@@ -190,6 +202,10 @@ def test_a_book_of_the_first_edition_is_brought_up_to_date(tmp_path):
         (
             "CREATE TABLE grade (id INTEGER); CREATE TABLE student (id INTEGER)",
             r"an empty database, at .*, found other tables \(grade, student, …\); give",
+        ),
+        (
+            f"{FIRST_EDITION} CREATE TABLE student (id INTEGER)",
+            r"an empty database, at .*, found other tables \(student, verdicts, …\); give",
         ),
     ],
 )
@@ -342,33 +358,68 @@ def test_a_second_run_runs_only_what_changed(tmp_path: Path, assignment: Path, m
     assert [row.status for row in other_seed] == [row.status for row in changed]
 
 
-def test_a_regrade_runs_one_exercise_anew_and_renews_only_it(tmp_path, assignment, monkeypatch):
-    """Every verdict becomes another; only the one that is asked for is renewed."""
-    write(tmp_path / "in" / "ada.ipynb", make_submission())
-    runs, says = [], Verdict("passed", "")
+@pytest.fixture
+def judge(monkeypatch):
+    """A judge who runs nothing: `judge.says` is every verdict, `judge.runs` whom it asked for."""
 
-    def judge(assigned, running, book, workers):
+    def settle(assigned, running, book, workers):
         verdicts = {}
         for student, notebook in running.items():
             key = assigned.key(notebook)
             if not book.known(key):
-                runs.append(student)
-                book.keep(key, student, {exercise.id: says for exercise in assigned.exercises})
+                room.runs.append(student)
+                book.keep(key, student, {e.id: room.says for e in assigned.exercises})
             verdicts |= {(student, e): said for e, said in book.known(key).items()}
-        return verdicts, ""
+        return ({}, room.ended) if room.ended else (verdicts, "")
+
+    room = SimpleNamespace(says=GOOD, runs=[], ended="")
+    monkeypatch.setattr(sys.modules["pytorch_lab.grading.grade"], "judge", settle)
+    return room
+
+
+def test_a_regrade_runs_one_exercise_anew_and_renews_only_it(tmp_path, assignment, judge):
+    """Every verdict becomes another; only the one that is asked for is renewed."""
+    write(tmp_path / "in" / "ada.ipynb", make_submission())
 
     def graded(*only):
         kept = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False, only=only)
-        return [row.status for row in kept.rows]
+        return [row.status for row in kept.rows], len(judge.runs)
 
-    monkeypatch.setattr(sys.modules["pytorch_lab.grading.grade"], "judge", judge)
-    assert (graded(), runs) == (["passed"] * 3, ["ada"])
-    assert (graded(), runs) == (["passed"] * 3, ["ada"])
-    says = Verdict("timed_out", "a busy machine")
-    assert (graded("03.2"), runs) == (["passed", "timed_out", "passed"], ["ada"] * 2)
-    assert (graded("03.2", "03.3"), runs) == (["passed", "timed_out", "timed_out"], ["ada"] * 3)
-    assert (graded(), runs) == (["timed_out"] * 3, ["ada"] * 3)
+    assert graded() == (["passed"] * 3, 1)
+    assert graded() == (["passed"] * 3, 1)
+    judge.says = Verdict("timed_out", "a busy machine")
+    assert graded("03.2") == (["passed", "timed_out", "passed"], 2)
+    assert graded("03.2", "03.3") == (["passed", "timed_out", "timed_out"], 3)
+    assert graded() == (["timed_out"] * 3, 3)
     with pytest.raises(
         UsageError, match=r"got '03\.9'; give --exercise one of 03\.1, 03\.2, 03\.3"
     ):
         graded("03.9")
+
+
+def test_an_assignment_may_be_given_by_its_folder(tmp_path, assignment, judge):
+    write(tmp_path / "in" / "ada.ipynb", make_submission())
+    made = grade(tmp_path / "in", assignment.parent, tmp_path / "out", sandbox=False)
+    assert made.assignment == assignment
+    assert [row.points for row in made.rows] == [1, 2, 2.5]
+    says = r"expected one notebook of solutions in .*, found 0; give --assignment the notebook"
+    with pytest.raises(UsageError, match=says):
+        grade(tmp_path / "in", tmp_path, tmp_path / "out", sandbox=False)
+
+
+def test_a_run_that_broke_off_is_a_reason_and_goes_on_with_the_next(tmp_path, assignment, judge):
+    write(tmp_path / "in" / "ada.ipynb", make_submission())
+    judge.ended = "it ended with code 3"
+    broken = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False)
+    assert {(row.status, row.reason) for row in broken.rows} == {("kernel_died", judge.ended)}
+    assert broken.notes == [judge.ended]
+    judge.ended = ""
+    whole = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False)
+    assert ({row.status for row in whole.rows}, whole.notes) == ({"passed"}, [])
+    assert not whole.sandbox
+
+
+def test_a_rule_for_lateness_is_read_before_anything_is_written(tmp_path, assignment, judge):
+    with pytest.raises(UsageError, match="expected a rule for lateness"):
+        grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False, late="often")
+    assert not (tmp_path / "out").exists()
