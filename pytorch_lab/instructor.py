@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
         >>> [command.callback.__name__ for command in app.registered_commands][:3]
         ['release', 'validate', 'grade']
     """
-    for command in (release, validate, grade, marks, override, history):
+    for command in (release, validate, grade, marks, override, history, sample_class):
         app.command()(command)
 
 
@@ -85,7 +85,7 @@ def validate(
 def grade(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")],
     assignment: Annotated[
-        Path, typer.Option(metavar="NOTEBOOK", help="The solution that was released.")
+        Path, typer.Option(metavar="NOTEBOOK", help="The solution, or its folder.")
     ],
     out: Out,
     seed: Annotated[
@@ -172,6 +172,19 @@ def override(
             db, student, exercise, given, comment, author=author, assignment=assignment
         )
     )
+
+
+def sample_class(
+    folder: Annotated[Path, typer.Argument(metavar="DIR")],
+    layout: Annotated[
+        str,
+        typer.Option("--as", metavar="LAYOUT", help="folder, nbgrader, canvas or moodle."),
+    ] = "folder",
+) -> None:
+    """Make up a class of thirty to try grading on."""
+    from pytorch_lab.grading.sample_class import deliver
+
+    print(deliver(folder, layout))
 
 
 def history(

@@ -61,7 +61,12 @@ def ask(python, code):
 def test_what_is_in_the_wheel(wheel, tmp_path):
     names = set(zipfile.ZipFile(wheel).namelist())
     solutions = [path.name for path in (ROOT / "exercises/solutions").glob("*.ipynb")]
-    carried = {*course.files(), *(f"exercises/solutions/{name}" for name in solutions)}
+    mutants = [path.name for path in (ROOT / "exercises/mutants").glob("*.py")]
+    carried = {
+        *course.files(),
+        *(f"exercises/solutions/{name}" for name in solutions),
+        *(f"exercises/mutants/{name}" for name in mutants),
+    }
     assert {f"pytorch_lab/course_files/{name}" for name in carried} <= names
 
     package = ROOT / "pytorch_lab"
@@ -73,7 +78,6 @@ def test_what_is_in_the_wheel(wheel, tmp_path):
     assert ours <= names
 
     for unwanted in (
-        "mutants/",
         "progress.json",
         "checkpoint",
         "__pycache__",
@@ -108,6 +112,18 @@ def test_the_installed_course_opens(wheel, python, open_lab, tmp_path):
     themes = lab.ask("/lab/api/settings/@jupyterlab/apputils-extension:themes")
     assert themes["schema"]["properties"]["adaptive-theme"]["default"] is True
     assert lab.stop() == 0
+
+
+def test_the_installed_package_makes_up_a_class(python, tmp_path):
+    ran = subprocess.run(
+        [python.with_name("pytorch-lab"), "sample-class", "class"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "class/handed_in\n"
+    assert len(list((tmp_path / "class" / "handed_in").iterdir())) == 30
 
 
 def test_the_installed_package_finds_its_solutions(python):

@@ -167,7 +167,7 @@ def _settled(group: list[Handed], assignment: PurePath, by_folder: bool) -> Subm
     """The one file of a student that counts."""
     first = group[0]
     notes: list[str] = []
-    files = [found for one in group for found in _looked_into(one, notes)]
+    files = [found for one in group for found in _looked_into(one, notes) if not _is_stamp(found)]
     notebooks = [one for one in files if one.own.lower().endswith(".ipynb")]
     places = sorted({shown(one.place) for one in notebooks})
     chosen, status, reason = None, "", ""
@@ -296,7 +296,7 @@ def _at(chosen: Handed, group: list[Handed]) -> datetime | None:
         return chosen.at
     for one in group:
         beside = one.within == chosen.within[: len(one.within)]
-        if one.own == "timestamp.txt" and beside and one.entry.size < 1000:
+        if _is_stamp(one) and beside and one.entry.size < 1000:
             try:
                 return layouts.time_in(one.entry.read().decode())
             except (NotebookError, UnicodeDecodeError):
@@ -330,6 +330,11 @@ def _doubted(one: Submission, keys: set[str]) -> Submission:
     if one.lms_id or base == one.student or key(base) not in keys:
         return one
     return replace(one, notes=(*one.notes, f"perhaps a second file of {base}"))
+
+
+def _is_stamp(one: Handed) -> bool:
+    """Whether it is what nbgrader writes beside a notebook."""
+    return one.own == "timestamp.txt" and one.layout == "folder"
 
 
 def _is_zip(name: str) -> bool:
