@@ -47,11 +47,12 @@ def graded_class(
         exercises: what can be earned.
         students: whose marks, in their order.
     """
+    here = set(students)
     graded = GradedClass(
         assignment=name,
         exercises=list(exercises),
         rows=marks.rows_of(standing, exercises, students),
-        verdicts={place: said for place, said in standing.verdicts.items() if place[0] in students},
+        verdicts={place: said for place, said in standing.verdicts.items() if place[0] in here},
         people={student: standing.people.get(student, Person()) for student in students},
         sandbox=standing.sandbox,
         seed=standing.seed,
