@@ -6,9 +6,10 @@ that is killed goes on where it stopped.
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,18 +49,25 @@ class Assignment:
     sandbox: bool
     timeout_cell: int
     mutants: Sequence[Mutant] = ()  # known mistakes, by which wrong answers are named
+    memory_bytes: int = 0  # that a kernel in the sandbox may use; 0 for what it may by default
 
     def key(self, notebook: NotebookNode) -> str:
         """The gradebook's key of an overlaid notebook."""
         cells = [[cell.cell_type, cell.source, cell.metadata] for cell in notebook.cells]
         mine = [[cell.cell_type, cell.source] for cell in self.solutions.cells]
         mistakes = [astuple(one) for one in self.mutants]
-        limits = self.seed, self.sandbox, self.timeout_cell
+        limits = self.seed, self.sandbox, self.timeout_cell, self.memory_bytes
         return key_of(__version__, cells, mine, mistakes, *limits)
 
 
 def judge(
-    assignment: Assignment, notebooks: dict[str, NotebookNode], book: Gradebook, workers: int
+    assignment: Assignment,
+    notebooks: dict[str, NotebookNode],
+    book: Gradebook,
+    workers: int,
+    *,
+    begun: Callable[[int], None] = lambda total: None,
+    heard: Callable[[str, Mapping[str, Verdict], float], None] = lambda *settled: None,
 ) -> tuple[Verdicts, str]:
     """The verdict on every student and exercise, and why the run ended early, or "".
 
@@ -68,6 +76,9 @@ def judge(
         notebooks: the overlaid notebooks, by student.
         book: what is known already; what is found out is kept in it.
         workers: how many are run at a time.
+        begun: is told how many will be run.
+        heard: is called as each of them settles, from any thread: the student, the verdicts by
+            exercise, the seconds that it took.
 
     Raises:
         NotebookError: the solutions do not pass their own checks.
@@ -79,24 +90,56 @@ def judge(
         verdicts |= {(student, exercise): said for exercise, said in book.known(key).items()}
     settled = {student for student, _ in verdicts}
     waiting = {s: notebook for s, notebook in notebooks.items() if s not in settled}
+    begun(len(waiting))
     if not waiting:
         return verdicts, ""
     with ExitStack() as stack:
         work = scratch.make("grade")
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         warm = stack.enter_context(Worker()).run if assignment.sandbox else None
-        pytest = Pytest(assignment.timeout_cell, warm)
+        pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
         stack.callback(pytest.stop)
         reference = _reference(assignment, work, pytest)
         batches = _write_batches(waiting, reference, work, workers)
         explain = _explainer(assignment, reference, pytest, book)
-        collectors = [Collector(students, keys, book, explain) for students in batches.values()]
+        collectors = [
+            Collector(students, keys, book, explain, heard) for students in batches.values()
+        ]
         ended = _run_all(pytest, list(batches), collectors)
     for collector in collectors:
         verdicts |= collector.verdicts
     if ended and not verdicts:
         raise LabError(f"expected pytest to run the notebooks, but {ended}.")
     return verdicts, ended
+
+
+def unstable(
+    assignment: Assignment, notebooks: dict[str, NotebookNode], first: Verdicts, workers: int
+) -> list[tuple[str, str, Verdict, Verdict]]:
+    """Run all once more, and tell which verdicts are not the same.
+
+    Args:
+        assignment: what is graded, and how.
+        notebooks: the overlaid notebooks, by student.
+        first: the verdicts of the first run.
+        workers: how many are run at a time.
+
+    Returns:
+        The student, the exercise, and both verdicts, of which the status or the reason differs.
+    """
+    folder = scratch.make("again")
+    try:
+        with closing(Gradebook(f"sqlite:///{folder / 'book.sqlite'}")) as nothing_known:
+            second, _ = judge(assignment, notebooks, nothing_known, workers)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    none = Verdict("kernel_died", "the run gave no result for this exercise")
+    return [
+        (student, exercise, was, now)
+        for (student, exercise), was in first.items()
+        if student in notebooks
+        if (now := second.get((student, exercise), none))[:2] != was[:2]
+    ]
 
 
 def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, list[Any]]:
@@ -183,9 +226,11 @@ class Collector:
     students: list[str]
     keys: dict[str, str]
     book: Gradebook
-    explain: Callable[[Record], Verdict] = Explainer([], {}, Misconceptions(list))
+    explain: Callable[[Record], Verdict] = Explainer([], {}, Misconceptions(list))  # noqa: RUF009
+    heard: Callable[[str, Mapping[str, Verdict], float], None] = lambda *settled: None
     verdicts: Verdicts = field(default_factory=dict)
     current: str | None = None
+    since: float = field(default_factory=time.monotonic)
 
     def hear(self, record: Record) -> None:
         """Take one record; a second one for the same exercise takes the verdict away."""
@@ -208,4 +253,6 @@ class Collector:
             e: said for (student, e), said in self.verdicts.items() if student == self.current
         }
         self.book.keep(self.keys[self.current], self.current, theirs)
-        self.current = None
+        now = time.monotonic()
+        self.heard(self.current, theirs, now - self.since)
+        self.current, self.since = None, now

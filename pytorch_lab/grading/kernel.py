@@ -6,6 +6,7 @@ at once.
 """
 
 import os
+import signal
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -27,12 +28,41 @@ _LOOK_S = 0.25  # between looks at the clock
 _AT_ONCE = 100  # messages read between them
 
 
+# What reading a message that no honest kernel sends may raise.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RuntimeError)
+
+
+class NoKernel(Exception):
+    """A kernel did not start."""
+
+
 class KernelDied(Exception):
-    """The kernel's process ended while, or because, a cell ran."""
+    """The kernel's process ended while, or because, a cell ran; the message says how."""
 
 
 class TimedOut(Exception):
     """A cell ran longer than it may."""
+
+
+def ending(code: int | None) -> str:
+    """How a kernel ended, by the exit code that the sandbox tells.
+
+    Example:
+        >>> ending(7), ending(128 + signal.SIGSEGV)
+        ('exit with code 7', 'a crash: SIGSEGV')
+    """
+    number = (code or 0) - 128
+    if code is None:
+        return "exit, out of memory, or a crash"
+    if number == signal.SIGKILL:
+        return "killed: out of memory, or by its own code"
+    if number == signal.SIGXCPU:
+        return "it used more processor time than it may"
+    if number == signal.SIGABRT:
+        return "aborted, as native code does when it is out of memory"
+    if number in set(signal.Signals):
+        return f"a crash: {signal.Signals(number).name}"
+    return f"exit with code {code}"
 
 
 class _WarmSpecs(KernelSpecManager):
@@ -151,7 +181,7 @@ class WatchedKernel(RunningKernel):
             if self._read_shell(msg_id):
                 return
             if not alive:
-                raise KernelDied
+                raise KernelDied(self.how_it_ended())
             if timeout is not None and time.monotonic() >= started + timeout:
                 raise TimedOut
             self._await_anything(_LOOK_S)
@@ -182,7 +212,7 @@ class WatchedKernel(RunningKernel):
 
     def _read_reply(self, content: dict[str, Any]) -> None:
         if content.get("status") == "aborted":
-            raise KernelDied
+            raise KernelDied("it refused to go on")
         payload = content.get("payload") or []
         self.asked_to_exit = any(
             isinstance(part, dict) and part.get("source") == "ask_exit" for part in payload
@@ -218,6 +248,11 @@ class WatchedKernel(RunningKernel):
                 raise Empty
             self._await_anything(_LOOK_S)
         return self.shown.popleft()
+
+    def how_it_ended(self) -> str:
+        """A few words on the end of a kernel that is dead."""
+        code = None if self.warm is None else self.warm.poll()
+        return ending(code)
 
     def end(self) -> None:
         """Kill the kernel; also one that is dead already."""

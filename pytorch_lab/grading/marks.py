@@ -60,6 +60,7 @@ class GradedClass:
     seed: int = 0
     late: str = ""  # the rule
     notes: list[str] = field(default_factory=list)  # about the class as a whole
+    unstable: list[str] = field(default_factory=list)  # what a second run judged otherwise
 
     @property
     def max_points(self) -> float:

@@ -47,6 +47,7 @@ class Pytest:
 
     timeout_cell: int
     warm: Path | None  # the folder of the warm worker; None without a sandbox
+    memory_bytes: int = 0  # for a kernel in the sandbox; 0 for what it may use by default
     running: set[subprocess.Popen[bytes]] = field(default_factory=set)
     stopped: bool = False
 
@@ -72,7 +73,7 @@ class Pytest:
         ]
         env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
         if self.warm is not None:
-            command.append("--lab-sandbox")
+            command += ["--lab-sandbox", f"--lab-memory={self.memory_bytes}"]
             env[provisioner.ATTACH] = str(self.warm)
         with log.open("wb") as output:
             process = subprocess.Popen(  # the command is ours

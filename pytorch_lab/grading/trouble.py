@@ -10,6 +10,7 @@ from typing import Any
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _ARROW = re.compile(r"^-+> (\d+) (.*)$")
 _SYNTAX = re.compile(r"\s*\(\S+\.py, line (\d+)\)$")
+_NO_MEMORY = re.compile(r"allocate memory|not enough memory|bad_alloc", re.IGNORECASE)
 _LONGEST = 400
 
 
@@ -40,6 +41,8 @@ def trouble(error: Any, sources: list[str]) -> tuple[str, str]:
     name, said = str(error["ename"]), str(error["evalue"])
     if name == "UsageError":  # what was revealed is nothing that can be compared
         return "failed", one_line(said)
+    if name == "MemoryError" or _NO_MEMORY.search(said):
+        name = f"out of memory ({name})"
     where = _line(error, sources)
     return "raised", one_line(f"{name}{where}: {_SYNTAX.sub('', said)}".removesuffix(": "))
 

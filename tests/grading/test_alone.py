@@ -1,0 +1,117 @@
+"""Exercises stand alone: what one leaves behind costs no other its points, and each end is told."""
+
+from pathlib import Path
+
+import pytest
+
+from pytorch_lab.grading import judging
+from pytorch_lab.grading.assignment import exercises
+from pytorch_lab.grading.cell import ALONE
+from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.overlay import overlay
+from tests.assignments import make_solution, make_submission
+
+pytestmark = pytest.mark.heavy
+TWICE = "def twice(x):\n    return x + x\n"
+LATE = """
+import threading, time, os
+def wait():
+    while "average" not in globals():
+        time.sleep(0.01)
+    os._exit(3)
+threading.Thread(target=wait, daemon=True).start()
+"""
+GUESS = "import os\ndef average(numbers):\n    return float(os.urandom(4)[0])"
+HAND_IN = {
+    "shadows": make_submission(e1=TWICE + "sum = 3\nlen = 4\nimport torch\ntorch.abs = None"),
+    "patches": make_submission(e1=TWICE + "torch.Tensor.argmin = lambda self: 0"),
+    "settings": make_submission(
+        e1=TWICE + "torch.set_default_dtype(torch.float64); torch.set_grad_enabled(False)",
+        e2="def closest(x):\n    return (x * torch.ones(7))[x.abs().argmin()]",
+    ),
+    "late": make_submission(e1=TWICE + LATE),
+    "wrong": make_submission(e1=TWICE + "sum = 3", e2="def closest(x):\n    return x[0]"),
+    "greedy": make_submission(e1="x = bytearray(3 << 30)", e2="x = torch.zeros(10**9)"),
+    "ends": make_submission(
+        e1="import os\nos._exit(7)",
+        e2="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        e3="import ctypes\nctypes.string_at(0)",
+    ),
+    "exits": make_submission(e1="exit()", e2="import os\nos.abort()", e3=GUESS),
+}
+PASSED, ALONE_PASSED = ("passed", ""), ("passed", ALONE)
+WITHOUT = "run in a fresh kernel without the answer to 03.1, which ended the kernel"
+EXPECTED = {
+    "shadows": [PASSED, PASSED, ALONE_PASSED],
+    "patches": [PASSED, ALONE_PASSED, PASSED],
+    "settings": [("failed", "twice nothing: expected dtype float32"), ALONE_PASSED, PASSED],
+    "late": [PASSED, PASSED, ALONE_PASSED],
+    "wrong": [PASSED, ("failed", "the closest to zero: expected "), ALONE_PASSED],
+    "greedy": [
+        ("raised", "out of memory (MemoryError) in line 1, x = bytearray(3 << 30)"),
+        ("raised", "out of memory (RuntimeError) in line 1, x = torch.zeros(10**9)"),
+        PASSED,
+    ],
+    "ends": [
+        ("kernel_died", "the kernel ended while the answer ran (exit with code 7)"),
+        ("kernel_died", "the kernel ended while the answer ran (killed: out of memory, or by its"),
+        ("kernel_died", "the kernel ended while the answer ran (a crash: SIGSEGV)"),
+    ],
+    "exits": [
+        ("kernel_died", "the kernel ended while the answer ran (it called exit)"),
+        ("kernel_died", "the kernel ended while the answer ran (aborted, as native code does"),
+        ("failed", "the average: expected "),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The assignment, what was handed in, the verdicts, and what was heard meanwhile."""
+    solutions, name = make_solution(), Path("03_numbers.ipynb")
+    assignment = judging.Assignment(
+        solutions, name, exercises(solutions, name), 0, True, 15, memory_bytes=1 << 30
+    )
+    notebooks = {who: overlay(solutions, nb).notebook for who, nb in HAND_IN.items()}
+    book = Gradebook(f"sqlite:///{tmp_path_factory.mktemp('book') / 'book.sqlite'}")
+    totals, heard = [], {}
+    verdicts, ended = judging.judge(
+        assignment,
+        notebooks,
+        book,
+        1,
+        begun=totals.append,
+        heard=lambda who, theirs, seconds: heard.update({who: (theirs, seconds)}),
+    )
+    assert ended == ""
+    yield assignment, notebooks, verdicts, (totals, heard)
+    book.close()
+
+
+@pytest.mark.parametrize("student", EXPECTED)
+def test_each_exercise_has_the_verdict_that_it_has_alone(run, student):
+    verdicts = run[2]
+    got = [verdicts[student, f"03.{number}"] for number in (1, 2, 3)]
+    for said, (status, reason) in zip(got, EXPECTED[student], strict=True):
+        assert said.status == status, got
+        assert said.reason.startswith(reason), got
+        assert bool(said.reason) == bool(reason), got
+
+
+def test_each_submission_is_heard_of_as_it_settles(run):
+    _, notebooks, verdicts, (totals, heard) = run
+    assert totals == [len(HAND_IN)]
+    assert list(heard) == list(notebooks)
+    for student, (theirs, seconds) in heard.items():
+        assert theirs == {e: said for (who, e), said in verdicts.items() if who == student}
+        assert seconds > 0
+
+
+def test_a_second_run_says_the_same_and_tells_where_it_does_not(run):
+    assignment, notebooks, verdicts, _ = run
+    some = {who: notebooks[who] for who in ("patches", "exits")}
+    found = judging.unstable(assignment, some, verdicts, 1)
+    assert [(who, exercise) for who, exercise, *_ in found] == [("exits", "03.3")]
+    first, second = found[0][2:]
+    assert first.status == second.status == "failed"
+    assert first.reason != second.reason
