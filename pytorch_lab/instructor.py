@@ -74,7 +74,7 @@ def validate(
     sandbox: Annotated[bool, typer.Option(help="As for students' code.")] = True,
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Answers run at a time.")] = 2,
 ) -> None:
-    """Try assignments out: solution, stub, known mistakes, points, leaks."""
+    """Try assignments out before students get them."""
     from pytorch_lab.grading import validate
 
     reports = validate.validate(solutions, mutants=mutants, sandbox=sandbox, workers=workers)

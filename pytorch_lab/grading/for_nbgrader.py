@@ -49,6 +49,7 @@ def for_nbgrader(
     given = [(path, read(path)) for path in solutions]
     made = []
     with Kernels(sandbox, timeout_cell=300) as kernels:
+        kernels.start(1)
         for path, notebook in given:
             if is_foreign(notebook):
                 raise NotebookError(

@@ -5,7 +5,6 @@ Nothing is compared and no mark is given: that is for whoever asks (`validate`, 
 """
 
 import shutil
-import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from pytorch_lab.grading.overlay import ROLE, overlay
 from pytorch_lab.warm.worker import Worker
 
 Found = dict[tuple[str, str], Record]  # by the notebook's name and the exercise
+
+NO_KERNEL = "no kernel could be started"  # so the plugin says
 
 # The overlay has the visible check print its verdict; here it reveals it.
 _SAYING = (
@@ -71,9 +72,11 @@ class Trials:
             records, ended = self.pytest(folder, "--lab-reference")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        if ended:
+        none = next((r["reason"] for r in records if r["reason"].startswith(NO_KERNEL)), "")
+        if ended or none:
             raise LabError(
-                f"expected pytest to run the notebooks, but {ended}; run 'pytorch-lab doctor'."
+                f"expected pytest to run the notebooks, but {ended or none}; "
+                "run 'pytorch-lab doctor'."
             )
         return {(names[int(r["submission"])], r["exercise"]): r for r in records}
 
@@ -88,7 +91,7 @@ class Trials:
 
 
 class Kernels:
-    """Two processes that run trials, each with kernels of its own; started when first asked for.
+    """Two processes that run trials, each with kernels of its own.
 
     What differs between them, such as Python's hash seed, differs between two runs.
 
@@ -101,8 +104,7 @@ class Kernels:
         self.sandbox = sandbox
         self.timeout_cell = timeout_cell
         self._stack = ExitStack()
-        self._made: dict[int, Pytest] = {}
-        self._locks = (threading.Lock(), threading.Lock())
+        self._made: list[Pytest] = []
 
     def __enter__(self) -> Self:
         return self
@@ -111,15 +113,17 @@ class Kernels:
         self.stop()
         self._stack.close()
 
+    def start(self, number: int) -> None:
+        """Have so many of them; they end with the thread that calls this."""
+        while len(self._made) < number:
+            worker = self._stack.enter_context(Worker()) if self.sandbox else None
+            self._made.append(Pytest(self.timeout_cell, worker.run if worker else None))
+
     def run(self, solutions: NotebookNode, trials: Mapping[str, Trial], *, which: int = 0) -> Found:
-        """Run trials in the first process or the second one."""
-        with self._locks[which]:
-            if which not in self._made:
-                worker = self._stack.enter_context(Worker()) if self.sandbox else None
-                self._made[which] = Pytest(self.timeout_cell, worker.run if worker else None)
+        """Run trials in the first process or the second one, which was started."""
         return Trials(solutions, self._made[which])(trials)
 
     def stop(self) -> None:
         """End whatever runs."""
-        for pytest in self._made.values():
+        for pytest in self._made:
             pytest.stop()

@@ -51,6 +51,7 @@ def try_out(
     workers: int,
 ) -> list[Fault]:
     """The faults that show when answers are run, in the order of the exercises."""
+    kernels.start(2)
     mutants = [(one.exercise, one.code) for one in known.mutants]
     answers = [
         (exercise, code)
