@@ -10,6 +10,7 @@ import types
 import torch
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.stats import size_of
@@ -53,12 +54,12 @@ def of(tensor: torch.Tensor) -> GraphRecord:
             "not require a gradient: it was made of none that does, or under no_grad, or detached"
         )
     names = _variables(sys._getframe(1))
-    live = walk([tensor])
-    nodes = freeze(
-        live,
-        names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1],
-        identify=_Storages().identify,
-    )
+    with collector_rests():
+        nodes = freeze(
+            walk([tensor]),
+            names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1],
+            identify=_Storages().identify,
+        )
     name = names.tensors.get(id(tensor), ("", ""))[1]
     record = GraphRecord(function=name or "tensor", parts=Parts(nodes=nodes), roots=(0,))
     record.keep([tensor], 0, strongly=False)

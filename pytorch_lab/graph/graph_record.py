@@ -1,6 +1,5 @@
 """The record of a run: what everybody else draws, compares and explains."""
 
-import gc
 import linecache
 import weakref
 from collections import deque
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.schema import Call, Failure, Node, Op, Value
 from pytorch_lab.graph.stats import numbers_of, summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
@@ -118,16 +118,11 @@ class GraphRecord:
     def _made(self) -> Parts:
         if not callable(self.parts) and not self._ran:
             return self.parts
-        collects = gc.isenabled()
-        gc.disable()  # tens of thousands of small records at once would set it off again and again
-        try:
+        with collector_rests():
             made = self.parts() if callable(self.parts) else self.parts
             while self._ran:
                 made = made._replace(nodes=self._ran.pop(0).fill(made.nodes))
             self.parts = made
-        finally:
-            if collects:
-                gc.enable()
         return made
 
     def source(self, file: str) -> list[str]:

@@ -8,18 +8,17 @@ modules, and the frames of Python. All three are gone when `record` returns or r
 of torch is kept, unless it is asked for.
 """
 
-import gc
 import itertools
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.naming import function_name, names_for
 from pytorch_lab.graph.recording.assemble import assemble
@@ -84,7 +83,7 @@ def record(
         )
     if values not in VALUES:
         raise UsageError(f"record(values=...) expected one of {', '.join(VALUES)}, got {values!r}.")
-    with _collector_rests():
+    with collector_rests(settled=True):
         run = _Run(fn, args, kwargs, values, keep_graph)
         record = run.forward()
         if backward:
@@ -92,24 +91,6 @@ def record(
         record.keep(run.results, run.root, keep_graph, run.recorded())
         del run  # before the collector looks at it
     return record
-
-
-@contextmanager
-def _collector_rests() -> Iterator[None]:
-    """Python's garbage collector would look at all rows again and again: twice the time.
-
-    Afterwards the record goes straight to the oldest generation, where it would end up anyway.
-    """
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_freeze_count() == 0:
-            gc.freeze()
-            gc.unfreeze()
-        if was:
-            gc.enable()
 
 
 class _Run:

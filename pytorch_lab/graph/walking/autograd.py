@@ -21,6 +21,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.schema import Node, Saved, Shape
 from pytorch_lab.graph.stats import size_of
+from pytorch_lab.graph.walking.letting_go import LONG, ease
 from pytorch_lab.graph.walking.nodes import (
     KNOWN_TYPES,
     Attributes,
@@ -57,7 +58,7 @@ class Live:
         range(3, 3)
     """
 
-    __slots__ = ("next", "next_inputs", "nodes", "place", "roots")
+    __slots__ = ("_eased", "next", "next_inputs", "nodes", "place", "roots")
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -65,6 +66,7 @@ class Live:
         self.next: list[tuple[int, ...]] = []
         self.next_inputs: list[tuple[int, ...]] = []
         self.roots: list[tuple[int, int]] = []  # place, and which output of that node
+        self._eased = 0  # see `letting_go.py`
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -83,6 +85,9 @@ class Live:
         if node not in self.place:
             self._meet(node)
             self._follow(start)
+            if len(self.nodes) - self._eased > LONG:
+                ease(self.nodes, self.next, self._eased)
+                self._eased = len(self.nodes)
         self.roots.append((self.place[node], edge[1]))
         return range(start, len(self.nodes))
 

@@ -1,0 +1,73 @@
+"""A long graph that was looked at dies like one that was not; in Pythons that may crash."""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+
+import pytest
+import torch
+
+from pytorch_lab.graph import of
+from pytorch_lab.graph.walking.autograd import walk
+
+CHAIN = """
+y = x
+for _ in range(N):
+    y = y * 1.0
+loss = y.sum()
+del y
+"""
+LADDER = """
+y = z = x
+for _ in range(N // 3):
+    y, z = y * 1.0, (z + y) * 1.0
+loss = (y + z).sum()
+del y, z
+"""
+RECORDED = """
+def run():
+    y = x
+    for _ in range(N):
+        y = y * 1.0
+    return y.sum()
+"""
+WAYS = {
+    "of, then the loss": CHAIN + "r = of(loss); del loss",
+    "of a ladder": LADDER + "r = of(loss); del loss",
+    "handles, the oldest last": CHAIN
+    + "live = walk([loss]); some = list(live.nodes); del live, loss\nwhile some: some.pop(0)",
+    "a recording": RECORDED + "r = record(run, values='none', keep_graph=True); r.release(); del r",
+}
+
+
+def run(n: int, ways: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    head = f"""
+import torch
+from pytorch_lab.graph import of, record
+from pytorch_lab.graph.walking.autograd import walk
+N = {n}
+x = torch.ones(1, requires_grad=True)
+"""
+    bodies = [f"{WAYS[way]}\nprint({way!r}, flush=True)\n" for way in ways]
+    return subprocess.run(
+        [sys.executable, "-c", head + "\n".join(bodies)], capture_output=True, text=True
+    )
+
+
+@pytest.mark.heavy
+def test_long_graphs_die_in_peace() -> None:
+    done = run(70_000, WAYS)
+    assert done.stdout.splitlines() == list(WAYS), done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.heavy
+def test_300_000_nodes_too() -> None:
+    done = run(300_000, ["of, then the loss"])
+    assert (done.returncode, done.stdout) == (0, "of, then the loss\n"), done.stderr
+
+
+def test_short_graphs_are_left_alone() -> None:
+    loss = torch.ones(2, requires_grad=True).exp().sum()
+    of(loss)
+    assert all(not node.metadata for node in walk([loss]).nodes)
