@@ -2,29 +2,24 @@
 
 `exercises/solutions/NN.ipynb` is the one source of an exercise; `exercises/NN.ipynb` is made from
 it here, byte for byte the same every time. Before anything is written the result is searched for
-the lines of the solution and of the hidden checks, wherever they may have been left: in a task's
-text, in another cell, in metadata.
+the lines of the solution and of the hidden checks (`leaks`).
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
 
-from pytorch_lab.checks.regions import lines, student_text
+from pytorch_lab.checks.regions import student_text
 from pytorch_lab.errors import NotebookError, UsageError
 from pytorch_lab.grading.assignment import place, validate
-from pytorch_lab.grading.notebooks import Facts, facts, grade_id, read, write
+from pytorch_lab.grading.leaks import refuse_leaks
+from pytorch_lab.grading.notebooks import Facts, facts, read, write
 
 TEXT_STUB = ("YOUR ANSWER HERE",)
 
-# Shorter lines say nothing about a solution; longer ones betray it even inside a sentence.
-SHORTEST, ANYWHERE = 12, 24
-# What every other program says too: heads of blocks, imports, decorators.
-_COMMON = re.compile(r".*:$|import |from |@|super\(\)|raise NotImplementedError")
 _NOT_OURS = ("execution", "ExecuteTime", "collapsed", "scrolled")
 
 
@@ -85,7 +80,7 @@ def student_version(solution: NotebookNode, name: object = "the notebook") -> No
     for number, cell in enumerate(solution.cells, 1):
         released.cells.append(_student_cell(cell, number, place(number, cell, name)))
     _refuse_same_ids(released, name)
-    _refuse_leaks(solution, released, name)
+    refuse_leaks(solution, released, name)
     return released
 
 
@@ -138,75 +133,3 @@ def _refuse_same_ids(released: NotebookNode, name: object) -> None:
                 f"{seen[cell.id]} and {number}; remove one of them and add the cell anew."
             )
         seen[cell.id] = number
-
-
-def _refuse_leaks(solution: NotebookNode, released: NotebookNode, name: object) -> None:
-    """Search the student's version for every telling line of the solutions and hidden tests."""
-    shown = list(_texts(released))
-    for number, cell in enumerate(solution.cells, 1):
-        known, told = facts(cell), lines(cell.source, place(number, cell, name))
-        # The author's own stub may share lines with the solution: a repair changes only some.
-        given = {_plain(line.text.replace("#", "", 1)) for line in told if line.region == "STUB"}
-        for line in told:
-            secret = _plain(line.text)
-            if line.is_marker or secret in given or not _tells(secret, line.region):
-                continue
-            # The hints of an exercise may say parts of its solution; its own code may not.
-            hints = f"{_own_check(known)})" if known else ""
-            for where, text in shown:
-                inside = len(secret) >= ANYWHERE and not (hints and where.endswith(hints))
-                if _shows(text, secret, inside):
-                    raise NotebookError(
-                        f"expected no line of {place(number, cell, name)} in the student's "
-                        f"version, got {secret!r} in {where}; reword it there, or put it between "
-                        "markers."
-                    )
-
-
-def _own_check(known: Facts) -> str:
-    return f"({grade_id(known.exercise)}-check"
-
-
-def _plain(line: str) -> str:
-    """A line without indentation, comment sign and irregular spaces."""
-    return " ".join(line.strip().lstrip("#>").split())
-
-
-def _tells(secret: str, region: str) -> bool:
-    """Whether finding this line would tell a student something."""
-    if len(secret) < SHORTEST:
-        return False
-    if region == "SOLUTION":
-        return _COMMON.match(secret) is None
-    # A hidden check shares its set-up with the visible one; what it reveals is its secret.
-    return region == "HIDDEN TESTS" and "reveal(" in secret
-
-
-def _shows(text: str, secret: str, inside: bool) -> bool:
-    """Whether a text has the secret as a line, or, if asked for, inside of one."""
-    if inside:
-        return secret in " ".join(text.split())
-    return any(_plain(line) == secret for line in text.split("\n"))
-
-
-def _texts(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
-    """Every text in a notebook, with the place where it stands."""
-    for number, cell in enumerate(notebook.cells, 1):
-        known = facts(cell)
-        yield f"cell {number}{f' ({known.grade_id})' if known else ''}", cell.source
-        for text in _strings([cell.metadata, cell.get("attachments", {})]):
-            yield f"the metadata of cell {number}", text
-    for text in _strings(notebook.metadata):
-        yield "the notebook's metadata", text
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield str(key)
-            yield from _strings(inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _strings(inner)

@@ -1,14 +1,20 @@
 """The student's version holds the stub and nothing of the solution."""
 
+import base64
 import json
+import re
+import urllib.parse
+import zlib
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from pytorch_lab.errors import NotebookError, UsageError
+from pytorch_lab.grading.leaks import refuse_leaks
 from pytorch_lab.grading.notebooks import read, write
 from pytorch_lab.grading.release import release, student_source, student_version
+from tests.assignments import cell_of
 
 
 @pytest.fixture
@@ -215,3 +221,44 @@ def test_the_solutions_themselves_are_never_replaced(tmp_path: Path, assignment:
     with pytest.raises(UsageError, match=r"different names, got two called 03_numbers\.ipynb"):
         release([assignment, tmp_path / assignment.name], tmp_path / "out")
     assert assignment.read_bytes() == before
+
+
+SECRET = "nearest = x.abs().argmin()"
+PACKED = base64.b64encode(zlib.compress(f"answer:\n{SECRET}\n".encode())).decode()
+GUISES = {
+    "in a sentence": f"First {SECRET}, then index.",
+    "as a quoted comment": f"```\n>  # {SECRET}\n```",
+    "over two lines": SECRET.replace(" = ", " =\n"),
+    "in base64": base64.b64encode(f"\n{SECRET}\n".encode()).decode(),
+    "in base64 for addresses": base64.urlsafe_b64encode(f"??>>{SECRET}".encode()).decode(),
+    "in base64, broken into lines": "\n".join(re.findall(".{1,9}", PACKED)),
+    "compressed": f"![](data:text/plain;base64,{PACKED})",
+    "packed twice": base64.b64encode(PACKED.encode()).decode(),
+    "as HTML": f"<code>{SECRET.replace('(', '&#40;')}</code>",
+    "in an address": f"https://lab.example/?q={urllib.parse.quote(SECRET)}",
+}
+
+
+@pytest.mark.parametrize("guise", GUISES)
+def test_a_line_of_twenty_characters_is_found_in_any_guise(solution, guise):
+    assert 20 <= len(SECRET) < 30
+    cell_of(solution, "03-1-task").source += f"\n\n{GUISES[guise]}"
+    with pytest.raises(NotebookError, match=r"got 'nearest = .*' in cell 3 \(03-1-task\); reword"):
+        student_version(solution)
+
+
+def test_attachments_are_unpacked(solution):
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n\xff\xfe" + bytes(range(256))).decode()
+    solution.cells[0].attachments = {"a.png": {"image/png": picture}}
+    student_version(solution)  # a picture is no text
+    solution.cells[0].attachments = {"a.txt": {"text/plain": PACKED}}
+    with pytest.raises(NotebookError, match="in the metadata of cell 1; reword"):
+        student_version(solution)
+
+
+def test_outputs_would_be_searched_too(solution):
+    shown = nbformat.v4.new_output("stream", text=f"hint: {SECRET}")
+    released = student_version(solution)
+    released.cells[1].outputs = [shown]
+    with pytest.raises(NotebookError, match="in the outputs of cell 2; reword"):
+        refuse_leaks(solution, released, "it")
