@@ -96,7 +96,10 @@ def grade(
     ] = True,
     timeout_cell: Annotated[
         int, typer.Option(min=1, metavar="S", help="Seconds a cell may take.")
-    ] = 60,
+    ] = 30,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="What one student's code may use.")
+    ] = "4G",
     workers: Annotated[
         int, typer.Option(min=1, metavar="N", help="Submissions run at a time.")
     ] = 1,
@@ -114,8 +117,14 @@ def grade(
     feedback: Annotated[
         bool, typer.Option(help="Write a page for each student: DIR/feedback.")
     ] = True,
+    check_stability: Annotated[
+        bool, typer.Option("--check-stability", help="Run all twice, and tell what differs.")
+    ] = False,
 ) -> None:
-    """Grade a folder of submissions, and write the marks and a page for you: DIR/class.html."""
+    """Grade submissions; write the marks, and a page for you.
+
+    The page is DIR/class.html.
+    """
     from pytorch_lab import grading
     from pytorch_lab.grading.class_page import write_pages
 
@@ -123,8 +132,9 @@ def grade(
     try:
         graded = grading.grade(
             folder, assignment, out,
-            seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, workers=workers,
-            db=db, only=exercise or (), late=late, roster=roster, mutants=mutants,
+            seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, memory=memory,
+            workers=workers, db=db, only=exercise or (), late=late, roster=roster,
+            mutants=mutants, check_stability=check_stability,
         )  # fmt: skip
     except KeyboardInterrupt:
         print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
@@ -133,6 +143,16 @@ def grade(
     _sum_up(graded)
     print(out / "grades.csv")
     print(page)
+    if check_stability:
+        _tell_unstable(graded.unstable)
+
+
+def _tell_unstable(differ: list[str]) -> None:
+    """What a second run judged otherwise; 1 if it did."""
+    print("Another run says otherwise of these:" if differ else "Both runs say the same.")
+    for line in differ:
+        print(textwrap.fill(line, _WIDTH, initial_indent="  ", subsequent_indent="    "))
+    raise typer.Exit(1 if differ else 0)
 
 
 def marks(

@@ -15,6 +15,8 @@ from pytorch_lab.grading import marks, trouble
 from pytorch_lab.grading.assignment import Exercise
 from pytorch_lab.grading.gradebook import Override
 
+PAGES = "pytorch_lab.grading.class_page"
+
 
 @pytest.fixture
 def command(capsys):
@@ -45,8 +47,9 @@ def grading(monkeypatch):
 
     room = SimpleNamespace(calls=calls, answers=lambda **f: vars(room).update(_noted(f, note)))
     monkeypatch.setitem(sys.modules, "pytorch_lab.grading", room)
-    for part in (trouble, marks):
-        monkeypatch.setitem(sys.modules, part.__name__, part)
+    pages = SimpleNamespace(write_pages=lambda graded, out, feedback: out / "class.html")
+    for name, part in ((trouble.__name__, trouble), (marks.__name__, marks), (PAGES, pages)):
+        monkeypatch.setitem(sys.modules, name, part)
     monkeypatch.setattr(pytorch_lab, "grading", room, raising=False)
     return room
 
@@ -189,6 +192,7 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
         "1 not found in the roster, or by a name of several there, and left out: grace\n"
         "Without a sandbox: the students' code ran as you.\n"
         f"{Path('marks') / 'grades.csv'}\n"
+        f"{Path('marks') / 'class.html'}\n"
     )
     assert grading.calls == [
         (
@@ -196,6 +200,7 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
             {
                 **{"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 2, "db": "x.db"},
                 **{"only": ["03.2", "03.1"], "late": "none", "roster": Path("r.csv")},
+                **{"mutants": None, "memory": "4G", "check_stability": False},
             },
         )
     ]
@@ -230,9 +235,24 @@ def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
 def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
     grading.answers(grade=graded())
     command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
-    defaults = {"seed": 0, "sandbox": True, "timeout_cell": 60, "workers": 1, "db": None}
-    defaults |= {"only": (), "late": None, "roster": None}
+    defaults = {"seed": 0, "sandbox": True, "timeout_cell": 30, "workers": 1, "db": None}
+    defaults |= {"only": (), "late": None, "roster": None, "mutants": None}
+    defaults |= {"memory": "4G", "check_stability": False}
     assert grading.calls[0][1] == defaults
+
+
+def test_a_second_run_that_says_otherwise_is_told(command, grading):
+    words = ["grade", "in", "--assignment", "03.ipynb", "--out", "m"]
+    words += ["--check-stability", "--memory", "1G"]
+    found = graded(row("ada", "03.1", 2, 2))
+    grading.answers(grade=found)
+    code, said, _ = command(*words)
+    assert (code, said.splitlines()[-1]) == (0, "Both runs say the same.")
+    found.unstable.append("ada, 03.1: first passed (no remark), then failed (x: expected 1, got 2)")
+    code, said, _ = command(*words)
+    assert (code, "otherwise of these:\n  ada, 03.1: first passed" in said) == (1, True)
+    asked = grading.calls[0][1]
+    assert (asked["memory"], asked["check_stability"]) == ("1G", True)
 
 
 def test_release_prints_what_it_wrote(command, grading):

@@ -18,13 +18,14 @@ from pytorch_lab.grading.bookkeeping import graded_class, url_of, write
 from pytorch_lab.grading.foreign import adopt
 from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict, key_of
 from pytorch_lab.grading.intake import Submission, intake
-from pytorch_lab.grading.judging import Assignment, Verdicts, judge
+from pytorch_lab.grading.judging import Assignment, Verdicts, judge, unstable
 from pytorch_lab.grading.late import LateRule
 from pytorch_lab.grading.lms import read_roster
 from pytorch_lab.grading.marks import GradedClass
 from pytorch_lab.grading.mutants import known_answers
 from pytorch_lab.grading.notebooks import read, why_not
 from pytorch_lab.grading.overlay import Overlay, overlay
+from pytorch_lab.grading.sizes import bytes_of
 from pytorch_lab.grading.trouble import one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 
@@ -52,13 +53,15 @@ def grade(
     *,
     seed: int = 0,
     sandbox: bool = True,
-    timeout_cell: int = 60,
+    timeout_cell: int = 30,
+    memory: str = "4G",
     workers: int = 1,
     db: str | None = None,
     only: Sequence[str] = (),
     late: str | None = None,
     roster: Path | None = None,
     mutants: Path | None = None,
+    check_stability: bool = False,
 ) -> GradedClass:
     """Grade every notebook handed in, and write the marks.
 
@@ -71,6 +74,7 @@ def grade(
         sandbox: shut each student's kernel in, away from your files, network and other kernels;
             without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
+        memory: what a kernel in the sandbox may use, beyond torch itself.
         workers: how many submissions are run at a time.
         db: the gradebook's URL; by default a SQLite file in `out`. What it knows is not run again.
         only: the exercises that are run anew and whose verdicts are renewed; empty for all that
@@ -80,6 +84,7 @@ def grade(
         roster: the file that Canvas or Moodle exported, for the forms that they import.
         mutants: the file of known mistakes, by which wrong answers are named; by default
             `mutants/<the assignment's name>.py` beside the assignment.
+        check_stability: run all twice; the verdicts that differ are in the class's `unstable`.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -103,8 +108,9 @@ def grade(
         _take(batch, submission, instructor, seed)
     mistakes = known_answers(assignment, mutants).mutants
     assigned = Assignment(
-        instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes
-    )
+        instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes,
+        memory_bytes=bytes_of(memory),
+    )  # fmt: skip
     running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
     pairs = [(exercise.id, exercise.points) for exercise in batch.exercises]
     with closing(Gradebook(url_of(db or str((out / BOOK).resolve())))) as book:
@@ -114,11 +120,13 @@ def grade(
         if only:
             book.forget([assigned.key(each) for each in running.values()], run.started)
         batch.verdicts, batch.ended = judge(assigned, running, book, workers)
+        twice = unstable(assigned, running, batch.verdicts, workers) if check_stability else []
         book.end(run, _verdicts(batch), batch.people, str(folder.resolve()))
         standing = book.standing(assignment.stem)
     graded = graded_class(standing, assignment, batch.exercises, list(batch.people))
     graded.notebooks = batch.notebooks
     graded.notes += [batch.ended] if batch.ended else []
+    graded.unstable = [_differ(*one) for one in twice]
     write(graded, out, known)
     return graded
 
@@ -134,6 +142,11 @@ def _notebook(assignment: Path) -> Path:
             "--assignment the notebook that was released."
         )
     return found[0]
+
+
+def _differ(student: str, exercise: str, first: Verdict, second: Verdict) -> str:
+    told = [f"{said.status} ({said.reason or 'no remark'})" for said in (first, second)]
+    return one_line(f"{student}, {exercise}: first {told[0]}, then {told[1]}")
 
 
 def _refuse(timeout_cell: int, workers: int, sandbox: bool) -> None:
