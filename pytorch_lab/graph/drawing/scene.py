@@ -270,10 +270,11 @@ class _Writer:
         return " … ".join(self.record.calls[bud.ref].path for bud in (first, last))
 
     def _where(self, item: int) -> str:
-        """The line of the first op in a frame."""
+        """The line of the first op in a frame; in which file it stands would not fit in."""
         for bud in self.items[item : self.ends[item]]:
             if bud.kind == "op":
-                return self.record.ops[bud.ref].site.where
+                line = self.record.ops[bud.ref].line
+                return f"line {line}" if line else ""
         return ""
 
     def _open(self) -> list[int]:
