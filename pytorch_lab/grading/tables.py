@@ -41,7 +41,6 @@ from pytorch_lab.errors import CourseError
 EDITION = 2
 WAIT_S = 30  # for another run that is writing
 _READS = "pytorch_lab_reads"
-_NAME, _WHO = String(200), String(500)
 
 
 class Moment(TypeDecorator[datetime.datetime]):
@@ -59,10 +58,31 @@ class Moment(TypeDecorator[datetime.datetime]):
         return None if value is None else value.replace(tzinfo=datetime.UTC)
 
 
+class Name(TypeDecorator[str]):
+    """A short text; what UTF-8 or a database cannot hold is replaced."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> Any:
+        """What is stored."""
+        return value and value.encode(errors="replace").decode().replace("\0", "\ufffd")
+
+
+class Prose(Name):
+    """A text of any length."""
+
+    impl = Text
+    cache_ok = True
+
+
 class Table(DeclarativeBase):
     """The root of all tables."""
 
     type_annotation_map = {datetime.datetime: Moment}  # noqa: RUF012 (SQLAlchemy's own form)
+
+
+_NAME, _WHO = Name(200), Name(500)
 
 
 class Edition(Table):
@@ -98,7 +118,7 @@ class Handed(Table):
     lms_id: Mapped[str] = mapped_column(_NAME)
     submitted_at: Mapped[datetime.datetime | None]
     late: Mapped[bool | None]
-    folder: Mapped[str] = mapped_column(Text)  # where it lay
+    folder: Mapped[str] = mapped_column(Prose)  # where it lay
     gone: Mapped[bool]  # it lies there no longer
     at: Mapped[datetime.datetime]
 
@@ -113,10 +133,10 @@ class Known(Table):
     exercise: Mapped[str] = mapped_column(_NAME)
     student: Mapped[str] = mapped_column(_WHO, index=True)
     status: Mapped[str] = mapped_column(String(40))
-    reason: Mapped[str] = mapped_column(Text)
-    misconception: Mapped[str] = mapped_column(Text, default="")
-    hint: Mapped[str] = mapped_column(Text, default="")
-    shown: Mapped[str] = mapped_column(Text, default="")
+    reason: Mapped[str] = mapped_column(Prose)
+    misconception: Mapped[str] = mapped_column(Prose, default="")
+    hint: Mapped[str] = mapped_column(Prose, default="")
+    shown: Mapped[str] = mapped_column(Prose, default="")
     seconds: Mapped[float] = mapped_column(Float, default=0.0)
     points: Mapped[float | None] = mapped_column(Float, default=None)
     at: Mapped[datetime.datetime]
@@ -126,17 +146,17 @@ class Outcome(Table):
     """What a run said about a student's exercise."""
 
     __tablename__ = "outcomes"
-    __table_args__ = (Index("whose_outcome", "assignment", "student", "exercise"),)
+    __table_args__ = (Index("whose_outcome", "assignment", "student"),)
     id: Mapped[int] = mapped_column(primary_key=True)
     run: Mapped[int]
     assignment: Mapped[str] = mapped_column(_NAME)
     student: Mapped[str] = mapped_column(_WHO)
     exercise: Mapped[str] = mapped_column(_NAME)
     status: Mapped[str] = mapped_column(String(40))
-    reason: Mapped[str] = mapped_column(Text)
-    misconception: Mapped[str] = mapped_column(Text)
-    hint: Mapped[str] = mapped_column(Text)
-    shown: Mapped[str] = mapped_column(Text)
+    reason: Mapped[str] = mapped_column(Prose)
+    misconception: Mapped[str] = mapped_column(Prose)
+    hint: Mapped[str] = mapped_column(Prose)
+    shown: Mapped[str] = mapped_column(Prose)
     seconds: Mapped[float]
     points: Mapped[float | None]
     at: Mapped[datetime.datetime]
@@ -151,7 +171,7 @@ class Overridden(Table):
     student: Mapped[str] = mapped_column(_WHO)
     exercise: Mapped[str] = mapped_column(_NAME)
     points: Mapped[float | None]
-    comment: Mapped[str] = mapped_column(Text)
+    comment: Mapped[str] = mapped_column(Prose)
     author: Mapped[str] = mapped_column(_NAME)
     at: Mapped[datetime.datetime]
 
@@ -162,7 +182,7 @@ class Rule(Table):
     __tablename__ = "rules"
     id: Mapped[int] = mapped_column(primary_key=True)
     assignment: Mapped[str] = mapped_column(_NAME, index=True)
-    late: Mapped[str] = mapped_column(Text)
+    late: Mapped[str] = mapped_column(Prose)
     at: Mapped[datetime.datetime]
 
 

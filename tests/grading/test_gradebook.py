@@ -10,7 +10,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import UniqueConstraint, event
+from sqlalchemy.dialects import mssql, mysql, oracle, postgresql
+from sqlalchemy.schema import CreateTable
 
 import pytorch_lab
 from pytorch_lab.errors import CourseError, UsageError
@@ -34,6 +36,21 @@ def test_the_first_to_settle_a_key_settles_it(book):
     book.keep("k", "ada", {"1": BAD, "2": BAD})
     assert book.known("k") == {"1": GOOD, "2": BAD}
     assert book.known("other") == {}
+
+
+def test_a_text_that_no_database_holds_is_kept_as_near_as_can_be(book):
+    book.keep("k", "a\udcff", {"1": Verdict("failed", "a\udcffb\0c", shown="\ud800")})
+    assert book.known("k") == {"1": Verdict("failed", "a?b\ufffdc", shown="?")}
+
+
+@pytest.mark.parametrize("dialect", [postgresql, mysql, mssql, oracle])
+def test_other_databases_could_make_the_tables(dialect):
+    """Each column has a type there; MySQL's indexes hold at most 3072 bytes, four a letter."""
+    for table in tables.Table.metadata.sorted_tables:
+        assert str(CreateTable(table).compile(dialect=dialect.dialect()))
+        unique = [c.columns for c in table.constraints if isinstance(c, UniqueConstraint)]
+        for columns in [*unique, *(index.columns for index in table.indexes)]:
+            assert 4 * sum(column.type.length for column in columns) <= 3072
 
 
 def test_many_writers_lose_nothing(book):
