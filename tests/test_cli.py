@@ -11,7 +11,7 @@ import pytest
 
 import pytorch_lab
 from pytorch_lab import cli, errors
-from pytorch_lab.grading import marks, trouble
+from pytorch_lab.grading import marks, meter, trouble
 from pytorch_lab.grading.assignment import Exercise
 from pytorch_lab.grading.gradebook import Override
 
@@ -38,7 +38,8 @@ def grading(monkeypatch):
 
     def note(answer):
         def function(*args, **kwargs):
-            calls.append((args, kwargs))
+            told = {name: value for name, value in kwargs.items() if not callable(value)}
+            calls.append((args, told))
             if isinstance(answer, Exception):
                 raise answer
             return answer
@@ -48,7 +49,8 @@ def grading(monkeypatch):
     room = SimpleNamespace(calls=calls, answers=lambda **f: vars(room).update(_noted(f, note)))
     monkeypatch.setitem(sys.modules, "pytorch_lab.grading", room)
     pages = SimpleNamespace(write_pages=lambda graded, out, feedback: out / "class.html")
-    for name, part in ((trouble.__name__, trouble), (marks.__name__, marks), (PAGES, pages)):
+    real = {part.__name__: part for part in (trouble, marks, meter)}
+    for name, part in (real | {PAGES: pages}).items():
         monkeypatch.setitem(sys.modules, name, part)
     monkeypatch.setattr(pytorch_lab, "grading", room, raising=False)
     return room

@@ -379,7 +379,7 @@ def test_a_second_run_runs_only_what_changed(tmp_path: Path, assignment: Path, m
 def judge(monkeypatch):
     """A judge who runs nothing: `judge.says` is every verdict, `judge.runs` whom it asked for."""
 
-    def settle(assigned, running, book, workers):
+    def settle(assigned, running, book, workers, **_more):
         verdicts = {}
         for student, notebook in running.items():
             key = assigned.key(notebook)
