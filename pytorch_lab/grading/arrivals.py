@@ -7,6 +7,7 @@ read it, up to a limit, or the fault for which it isn't read. Nothing is written
 A zip in a zip is a file like any other; whoever wants to look into it calls `in_zip` again.
 """
 
+import functools
 import io
 import os
 import re
@@ -26,6 +27,7 @@ from pytorch_lab.grading.notebooks import MAX_BYTES, why_not
 MAX_FILES = 100_000  # in a zip, or in one student's folder
 MAX_DIRECTORY_BYTES = 20_000_000  # of a zip: the list of its files, which is read at once
 MAX_DEPTH = 8  # folders in each other that are looked through
+MAX_PATH = 1000  # characters of a path in a zip
 MAX_RATIO = 200  # how much smaller a zip may make a file of more than a few MB
 _FEW_BYTES = 10_000_000
 _UTF_8 = 0x800  # a zip's flag: the name of this file is UTF-8
@@ -174,26 +176,27 @@ def is_junk(parts: tuple[str, ...]) -> bool:
     return any(part.startswith(".") or part.lower() in _JUNK for part in parts)
 
 
-def in_zip(given: Path | bytes, name: str) -> list[Entry]:
+def in_zip(given: Path | Entry, name: str) -> list[Entry]:
     """What is in a zip, sorted by path.
 
     Args:
-        given: the zip as a file, or what such a file holds.
+        given: the zip as a file, or as an entry, which is read again for each file in it: a class
+            of zips need not be held in memory.
         name: what it is called, for the messages.
 
     Raises:
         NotebookError: it is no zip, a broken one, or it holds too much.
 
     Example:
-        >>> in_zip(b"text", "a.zip")
+        >>> in_zip(Entry(("a.zip",), opened=lambda: b"text"), "a.zip")
         Traceback (most recent call last):
         pytorch_lab.errors.NotebookError: a.zip is not a zip that can be read: ...
     """
     try:
-        with io.BytesIO(given) if isinstance(given, bytes) else given.open("rb") as stream:
+        with given.open("rb") if isinstance(given, Path) else io.BytesIO(given.read()) as stream:
             if _directory_bytes(stream) > MAX_DIRECTORY_BYTES:
                 raise NotebookError(f"{name} holds more than {MAX_FILES} files")
-        archive = zipfile.ZipFile(io.BytesIO(given) if isinstance(given, bytes) else given)
+        archive = _archive(given)
         every = archive.infolist()
     except OSError as error:
         raise NotebookError(f"{name} cannot be read: {why_not(error)}") from None
@@ -201,8 +204,13 @@ def in_zip(given: Path | bytes, name: str) -> list[Entry]:
         raise NotebookError(f"{name} is not a zip that can be read: {error}") from None
     if len(every) > MAX_FILES:
         raise NotebookError(f"{name} holds more than {MAX_FILES} files")
-    made = [_member(archive, info, name) for info in every]
+    opened = functools.partial(_archive, given) if isinstance(given, Entry) else lambda: archive
+    made = [_member(opened, info, name) for info in every]
     return sorted((entry for entry in made if not is_junk(entry.parts)), key=lambda e: e.parts)
+
+
+def _archive(given: Path | Entry) -> zipfile.ZipFile:
+    return zipfile.ZipFile(given if isinstance(given, Path) else io.BytesIO(given.read()))
 
 
 def _directory_bytes(stream: io.BufferedIOBase | io.BytesIO | io.BufferedReader) -> int:
@@ -220,7 +228,7 @@ def _directory_bytes(stream: io.BufferedIOBase | io.BytesIO | io.BufferedReader)
     return max(found)
 
 
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: str) -> Entry:
+def _member(archive: Callable[[], zipfile.ZipFile], info: zipfile.ZipInfo, source: str) -> Entry:
     path = _name(info)
     parts, fault = _place(path)
     kind = stat.S_IFMT(info.external_attr >> 16)
@@ -234,7 +242,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, source: str) -> Ent
         size=info.file_size,
         modified=_modified(info),
         source=source,
-        opened=lambda: _unpacked(archive, info),
+        opened=lambda: _unpacked(archive(), info),
     )
 
 
@@ -264,6 +272,8 @@ def _place(path: str) -> tuple[tuple[str, ...], str]:
     """The parts of a path in a zip, or its last part and why it is not taken for one."""
     parts = [part for part in re.split(r"[/\\]", path) if part not in ("", ".")]
     last = (parts or ["(no name)"])[-1:]
+    if len(path) > MAX_PATH:
+        return (shown(last[0]),), f"has a path of more than {MAX_PATH} characters in the zip"
     if "\0" in path:
         return (last[0].replace("\0", " "),), "has a NUL byte in its name"
     if path.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", path):

@@ -128,7 +128,7 @@ def _of_classes(entries: list[Entry], assignment: PurePath) -> list[Handed]:
         if entry.parts[1:] or entry.is_folder or not _is_zip(entry.parts[0]):
             return []
         try:
-            inside = in_zip(entry.path or entry.read(), entry.name)
+            inside = in_zip(entry.path or entry, entry.name)
         except NotebookError:
             unread.append(entry)
             continue
@@ -207,7 +207,7 @@ def _looked_into(one: Handed, notes: list[str]) -> list[Handed]:
     if not _is_zip(one.own) or one.entry.fault:
         return [one]
     try:
-        entries = in_zip(one.entry.read(), shown(one.own))
+        entries = in_zip(one.entry, shown(one.own))
     except NotebookError as error:
         notes.append(str(error))
         return []

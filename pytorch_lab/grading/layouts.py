@@ -27,6 +27,7 @@ from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading.arrivals import Entry
 
 METADATA = "submission_metadata.yml"
+MAX_METADATA_BYTES = 20_000_000
 
 _CANVAS = re.compile(
     r"(?:(?P<name>.+?)_)??(?P<late>LATE_)?(?P<user>\d+|anon_[A-Za-z0-9]+)_"
@@ -131,6 +132,8 @@ def _one(entry: Entry, by_canvas: bool) -> Handed:
 
 def _gradescope(said: Entry) -> dict[str, dict[Any, Any]]:
     """What Gradescope's export says about each file or folder; nothing if it is no such export."""
+    if said.size > MAX_METADATA_BYTES:
+        return {}
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         found = yaml.load(said.read().decode("utf-8"), loader)
@@ -138,10 +141,15 @@ def _gradescope(said: Entry) -> dict[str, dict[Any, Any]]:
         return {}
     known = found.items() if isinstance(found, dict) else ()
     return {
-        str(name): about
+        _word(name): about
         for name, about in known
         if isinstance(about, dict) and isinstance(about.get(":submitters"), list)
     }
+
+
+def _word(value: Any) -> str:
+    """A name or a number; a list in which each list holds another ten times is not spelt out."""
+    return str(value) if isinstance(value, str) or (type(value) is int and value < 10**18) else ""
 
 
 def _of_gradescope(entry: Entry, known: dict[str, dict[Any, Any]]) -> list[Handed]:
@@ -149,18 +157,18 @@ def _of_gradescope(entry: Entry, known: dict[str, dict[Any, Any]]) -> list[Hande
     about = known.get(entry.parts[0])
     if about is None:
         return [_one(entry, by_canvas=False)]
-    own = str(about.get(":original_filename") or entry.parts[-1])
+    own = _word(about.get(":original_filename")) or entry.parts[-1]
     at = about.get(":created_at")
     people = [one for one in about[":submitters"] if isinstance(one, dict)]
     return [
         Handed(
             entry,
-            str(one.get(":name") or ""),
+            _word(one.get(":name")),
             own if len(entry.parts) == 1 else entry.parts[-1],
             f"{entry.source}/{entry.parts[0]}",
             entry.parts[1:-1],
             "Gradescope",
-            lms_id=str(one.get(":sid") or one.get(":email") or ""),
+            lms_id=_word(one.get(":sid")) or _word(one.get(":email")),
             at=_aware(at) if isinstance(at, datetime) else None,
         )
         for one in people or [{}]

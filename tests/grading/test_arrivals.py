@@ -11,7 +11,7 @@ import pytest
 
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading import arrivals
-from pytorch_lab.grading.arrivals import in_folder, in_zip
+from pytorch_lab.grading.arrivals import Entry, in_folder, in_zip
 from pytorch_lab.grading.names import NO_NAME, key, shown
 from pytorch_lab.grading.notebooks import MAX_BYTES
 
@@ -31,8 +31,13 @@ def special(name, mode):
     return info
 
 
+def opened(content):
+    """The entries of a zip that is in memory."""
+    return in_zip(Entry(("a.zip",), opened=lambda: content), "a.zip")
+
+
 def only(content):
-    [entry] = in_zip(content, "a.zip")
+    [entry] = opened(content)
     return entry
 
 
@@ -46,6 +51,7 @@ def only(content):
         ("\\\\server\\evil.ipynb", ("evil.ipynb",), "has an absolute path"),
         ("C:\\evil.ipynb", ("evil.ipynb",), "has an absolute path"),
         ("C:evil.ipynb", ("C:evil.ipynb",), "has an absolute path"),
+        (f"{'1_' * 500}.ipynb", (f"{'1_' * 500}"[:79] + "…",), "more than 1000 characters in"),
         ("a\\b.ipynb", ("a", "b.ipynb"), ""),
         ("./a//b.ipynb", ("a", "b.ipynb"), ""),
     ],
@@ -80,13 +86,16 @@ def test_only_files_are_read_from_a_zip():
     assert only(nameless).parts == ("(no name)",)
 
 
-def test_what_is_packed_to_hurt_is_not_unpacked():
+def test_what_is_packed_to_hurt_is_not_unpacked(tmp_path: Path):
     bomb = only(packed([("a.ipynb", b"0" * 20_000_000)]))
     assert "would unpack to 1" in bomb.fault
     assert bomb.fault.endswith("times its size")
     honest = only(packed([("a.ipynb", b"0" * 5_000_000)]))
     assert len(honest.read()) == 5_000_000
-    huge = only(packed([("a.ipynb", bytes(MAX_BYTES + 1))], zipfile.ZIP_STORED))
+    (tmp_path / "a.zip").write_bytes(
+        packed([("a.ipynb", bytes(MAX_BYTES + 1))], zipfile.ZIP_STORED)
+    )
+    [huge] = in_zip(tmp_path / "a.zip", "a.zip")
     with pytest.raises(NotebookError, match=r"a\.ipynb is too large: expected up to 50 MB, got 50"):
         huge.read()
     assert "method 14" in only(packed([("a", "x")], zipfile.ZIP_LZMA)).fault
@@ -112,19 +121,19 @@ def test_encrypted_and_broken_files():
         only(bytes(broken)).read()
     for content in (b"", b"PK", packed([("a", "x")])[:-5], b"PK\x05\x06" + b"\xff" * 18):
         with pytest.raises(NotebookError, match=r"^a\.zip (is not a zip|holds more)"):
-            in_zip(content, "a.zip")
+            opened(content)
 
 
 def test_a_list_of_millions_of_files_is_refused_before_it_is_read(monkeypatch):
     content = packed([(f"{number}", "") for number in range(200)])
-    assert len(in_zip(content, "a.zip")) == 200
+    assert len(opened(content)) == 200
     monkeypatch.setattr(arrivals, "MAX_FILES", 199)
     with pytest.raises(NotebookError, match=r"a\.zip holds more than 199 files"):
-        in_zip(content, "a.zip")
+        opened(content)
     monkeypatch.setattr(arrivals, "MAX_DIRECTORY_BYTES", 9000)
     monkeypatch.setattr(zipfile, "ZipFile", None)  # it would read the list
     with pytest.raises(NotebookError, match="holds more than"):
-        in_zip(content, "a.zip")
+        opened(content)
 
 
 def test_the_length_of_the_list_is_found_in_a_large_zip_too():

@@ -237,6 +237,16 @@ def test_a_file_that_only_has_the_name_of_gradescopes(tmp_path: Path, text):
     assert marks(tmp_path) == {"ada": "a", "submission_metadata.yml": "unreadable"}
 
 
+def test_gradescopes_file_may_hold_lists_that_hold_each_other(tmp_path: Path):
+    laughs = "".join(f"- &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 40))
+    said = f"laughs:\n- &l0 [x]\n{laughs}submission_1: {{':submitters': [{{':name': *l39}}]}}\n"
+    lay(
+        tmp_path,
+        {"submission_metadata.yml": said.encode(), "submission_1/work.ipynb": notebook("a")},
+    )
+    assert marks(tmp_path) == {"(no name)": "a"}
+
+
 def test_several_zips_of_one_class_in_a_folder(tmp_path: Path):
     first = {
         "ada_1_10_03_numbers.ipynb": notebook("ada 1"),
