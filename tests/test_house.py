@@ -228,6 +228,8 @@ def workshop(tmp_path):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "tests/js").mkdir(parents=True)
     (tmp_path / "tests/js/a.test.mjs").touch()
+    (tmp_path / "tests/grading").mkdir()
+    (tmp_path / "tests/grading/nbgrader.txt").touch()
     (tmp_path / "fails").write_text("nothing does")
     tools = "python ruff codespell deptry lint-imports basedpyright pytorch-lab"
     note = (
@@ -296,6 +298,11 @@ def test_make_test_sets_up_and_runs_every_gate_cheap_first(workshop):
     code, said, calls = make(workshop, "test")
     assert code == 0, said
     assert calls[1].endswith("--editable .[lab,grade,test]")
+    (beside,) = [
+        call for call in calls if call.endswith("--requirement tests/grading/nbgrader.txt")
+    ]
+    assert "--no-deps --target .venv/nbgrader" in beside
+    calls.remove(beside)
     assert len(calls[2:]) == len(TOOLS)
     for call, tool in zip(calls[2:], TOOLS.values(), strict=True):
         assert call.startswith(tool)
