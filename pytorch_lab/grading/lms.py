@@ -154,7 +154,7 @@ def _canvas(graded: GradedClass, roster: Roster) -> str:
     title = _canvas_column(graded, mine)
     columns = [c for c in (mine.columns or _CANVAS) if c in _CANVAS or c in _CANVAS_MORE]
     possible = mine.possible.get(title, "").strip() or number(graded.max_points)
-    if float(possible) != graded.max_points:
+    if _points_in(possible) != graded.max_points:
         graded.notes.append(
             f"Canvas gives {possible} points for {one_line(title)}, the notebook "
             f"{number(graded.max_points)}; canvas.csv holds the notebook's, as they are"
@@ -164,7 +164,7 @@ def _canvas(graded: GradedClass, roster: Roster) -> str:
         person = mine.find(student, _lms_id(graded, student))
         if person is None and mine.platform:
             continue
-        known = person or {"Student": student, "ID": _lms_id(graded, student)}
+        known = person or {"Student": student, "ID": _platform_number(graded, student)}
         lines.append([*(_cell(c, known.get(c, "")) for c in columns), number(total(rows))])
     head = [*columns, guarded(title)]
     points = ["    Points Possible", *[""] * (len(columns) - 1), possible]
@@ -186,12 +186,13 @@ def _moodle(graded: GradedClass, roster: Roster) -> str:
     columns += [c for c in ("Last modified (grade)", "Feedback comments") if c not in columns]
     lines = []
     for student, rows in graded.by_student():
-        lms_id = _lms_id(graded, student)
-        person = mine.find(student, lms_id)
+        person = mine.find(student, _lms_id(graded, student))
         if person is None and mine.platform:
             continue
         unknown = {
-            "Identifier": f"{_PARTICIPANT}{lms_id}" if lms_id else "",
+            "Identifier": f"{_PARTICIPANT}{at}"
+            if (at := _platform_number(graded, student))
+            else "",
             "Full name": student,
             "Maximum Grade": number(graded.max_points),
             "Grade can be changed": "Yes",
@@ -257,6 +258,14 @@ def _lms_id(graded: GradedClass, student: str) -> str:
     return graded.people.get(student, Person()).lms_id
 
 
+def _points_in(text: str) -> float | None:
+    """The number that Canvas writes, with a comma in some languages."""
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        return None
+
+
 def _words(text: str) -> list[str]:
     """A name to compare: "Lovelace, Ada" is "ada lovelace"."""
     return sorted(re.findall(r"[^\W_]+", text.casefold()))
@@ -277,6 +286,12 @@ def _plain(lines: Sequence[Sequence[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
+
+
+def _platform_number(graded: GradedClass, student: str) -> str:
+    """What Canvas and Moodle call a student is a number; another platform's id is not for them."""
+    lms_id = _lms_id(graded, student)
+    return lms_id if lms_id.isdecimal() else ""
 
 
 def _file_names(students: Sequence[str]) -> dict[str, str]:

@@ -63,6 +63,28 @@ def test_canvas_finds_students_by_its_number():
     ]
 
 
+def test_the_id_of_another_platform_is_not_for_canvas_and_moodle():
+    found = made(class_of({"ada": Person("ada@x.edu")}))
+    assert table(found["canvas.csv"])[2][:2] == ["ada", ""]
+    assert table(found["moodle.csv"])[1][:2] == ["", "ada"]
+
+
+@pytest.mark.parametrize(
+    ("possible", "most", "differs"),
+    [
+        ("3.5", 2.5, False), ("3.50", 2.5, False), ("3,50", 2.5, False), ("10", 9, False),
+        ("10.00", 9, False), ("35", 2.5, True), ("1", 9, True), ("(read only)", 2.5, True),
+    ],
+)  # fmt: skip
+def test_points_that_canvas_gives_otherwise_are_told(tmp_path, possible, most, differs):
+    text = f'Student,ID,Section,03_numbers (9)\n Points Possible,,,"{possible}"\nada,4711,A,\n'
+    graded = class_of(ADA)
+    graded.exercises = [EXERCISES[0], replace(EXERCISES[1], points=most)]
+    lines = table(made(graded, roster_of(tmp_path, text))["canvas.csv"])
+    assert lines[1:] == [["    Points Possible", "", "", possible], ["ada", "4711", "A", "2"]]
+    assert [f"Canvas gives {possible} points" in note for note in graded.notes] == [True] * differs
+
+
 EXPORT = """\
 Student,ID,SIS User ID,SIS Login ID,Root Account,Section,02 Loops (11),03 Numbers (12),Final Score
 ,,,,,,Manual Posting,,
@@ -220,8 +242,8 @@ def test_no_cell_of_a_form_is_a_formula(evil):
             "error: `ValueError` while your answer was run or used.",
         ),
         ("raised", "Is1629 in line 2: x", "error: An error while your answer was run or used."),
-        ("partial", SECRET, "partial"),
-        ("needs_person", "marked by a person", "needs person"),
+        ("partial", SECRET, "in part: Some of the tests passed."),
+        ("needs_person", "marked by a person", "waits for a person: Your instructor marks it."),
         ("missing", "no notebook in /home/x/ada", "missing: No notebook in ada."),
         ("passed", "run in a fresh kernel", "passed"),
     ],
