@@ -19,7 +19,7 @@ from pytorch_lab.grading.sample_class import EXERCISES, LAYOUTS, POINTS, deliver
 from pytorch_lab.warm.nest import Limits
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "instructors.md").read_text("utf-8")
-LIMIT_S = 300
+LIMIT_S = 600
 
 
 def test_the_thirty_are_of_every_kind():
