@@ -13,7 +13,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.stats import size_of
+from pytorch_lab.graph.stats import size_of, sizes_of
 from pytorch_lab.graph.walking.autograd import Identity, freeze, walk
 from pytorch_lab.graph.walking.nodes import spell
 
@@ -79,7 +79,7 @@ class _Storages:
         except (RuntimeError, NotImplementedError):  # sparse
             return None
         number = self._numbers.setdefault(address, len(self._numbers))
-        return tuple(tensor.shape), spell(tensor.dtype), size_of(tensor), number, None
+        return sizes_of(tensor), spell(tensor.dtype), size_of(tensor), number, None
 
 
 def _variables(frame: types.FrameType) -> Names:

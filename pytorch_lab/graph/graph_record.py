@@ -1,6 +1,7 @@
 """The record of a run: what everybody else draws, compares and explains."""
 
 import linecache
+import math
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from pytorch_lab.graph.walking.backward import Seen, watch
 from pytorch_lab.graph.walking.hooks import Recorded
 from pytorch_lab.graph.walking.memory import timeline
 from pytorch_lab.graph.walking.nodes import sequence_of
-from pytorch_lab.graph.walking.stepper import Stepper
+from pytorch_lab.graph.walking.stepper import Stepper, check_gradient
 from pytorch_lab.words import count, message_of
 
 _NO_GRAPH = (
@@ -86,6 +87,11 @@ class GraphRecord:
     _ran: list[Seen] = field(default_factory=list, init=False)  # what `nodes` don't tell yet
     _recorded: Recorded | None = field(default=None, init=False)  # the graph as it was recorded
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy, or what was pickled, has all numbers and words, and no live graph."""
+        kept = {"parts": self._made(), "_results": [], "_root": None, "_recorded": None}
+        return {**vars(self), **kept, "_ran": []}
+
     def __repr__(self) -> str:
         sizes = f"{count(len(self.ops), 'op')}, {count(len(self.nodes), 'node')}"
         return f"GraphRecord({self.function}: {sizes})"
@@ -94,6 +100,11 @@ class GraphRecord:
         from pytorch_lab.graph.text import render
 
         return render(self)
+
+    @property
+    def root(self) -> int | None:
+        """Which of the results backward starts from; None if none requires a gradient."""
+        return self._root
 
     @property
     def ops(self) -> tuple[Op, ...]:
@@ -168,7 +179,17 @@ class GraphRecord:
         return timeline(self.nodes, range(len(self.ops)), self.backward_order)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists, dicts, numbers and strings, ready for JSON."""
+        """Plain lists, dicts, numbers and strings, ready for JSON.
+
+        JSON has no NaN and no infinities; they are the strings "NaN", "Infinity" and "-Infinity".
+
+        Example:
+            >>> import json, torch
+            >>> from pytorch_lab.graph import record
+            >>> made = record(lambda x: x / 0, torch.zeros(1)).to_dict()
+            >>> json.dumps(made["values"][1]["stats"], allow_nan=False)[:30]
+            '{"min": "NaN", "max": "NaN", "'
+        """
         return {
             "function": self.function,
             "ops": [_plain(op) for op in self.ops],
@@ -183,6 +204,7 @@ class GraphRecord:
             "failure": None if self.failure is None else _plain(self.failure),
             "notes": list(self.notes),
             "accumulated": [list(pair) for pair in self.accumulated],
+            "storage_bytes": list(self.storage_bytes),
         }
 
     def to_svg(self, **options: Any) -> str:
@@ -230,7 +252,7 @@ class GraphRecord:
             The record itself, with `backward_order` and the gradients' figures in its nodes.
 
         Raises:
-            UsageError: the graph is gone.
+            UsageError: the graph is gone or another one, or `gradient` doesn't fit.
 
         Example:
             >>> import torch
@@ -244,7 +266,11 @@ class GraphRecord:
         root = results[self._root or 0]
         looked = "summary" if any(value.stats for value in self.values) else "none"
         looked = "full" if any(value.numbers for value in self.values) else looked
-        self.walk_back(walk(results), root, gradient, looked, retain_graph)
+        if gradient is not None:
+            check_gradient(root, gradient)
+        live = walk(results)
+        self._expect(live, root)
+        self.walk_back(live, root, gradient, looked, retain_graph)
         if not retain_graph:
             self.release()
         return self
@@ -258,7 +284,7 @@ class GraphRecord:
             gradient: of the shape of the result; not needed if that is a single number.
 
         Raises:
-            UsageError: the graph is gone.
+            UsageError: the graph is gone or another one, or `gradient` doesn't fit.
 
         Example:
             >>> import torch
@@ -279,17 +305,25 @@ class GraphRecord:
         hooks = recorded is None or recorded.may_have_hooks(root)
         if recorded is None or hooks:
             live = walk(results)
-            nodes = self.nodes[: len(live)] if self._has(live) else None
+            self._expect(live, root)
+            nodes = self.nodes[: len(live)]
         else:
             live, nodes = recorded.live, recorded.nodes
         finished = self.release
         return Stepper(root, gradient, live=live, nodes=nodes, hooks=hooks, finished=finished)
 
-    def _has(self, live: Live) -> bool:
-        """Whether a graph is still the one recorded: who writes to a result gives it another."""
-        return len(live) <= len(self.nodes) and all(
+    def _expect(self, live: Live, root: torch.Tensor) -> None:
+        """Refuse a graph that is not the one recorded: who writes to a result gives it another."""
+        same = 0 < len(live) <= len(self.nodes) and all(
             self.nodes[place].sequence == sequence_of(live.nodes[place]) for place, _ in live.roots
         )
+        if not same:
+            now = "no graph" if root.grad_fn is None else root.grad_fn.name()
+            raise UsageError(
+                f"expected the graph that was recorded, but the result of {self.function} was "
+                f"written to since, and {now} is behind it now; record it again, or call "
+                f"graph.of(tensor) again"
+            )
 
     def _alive(self) -> list[torch.Tensor]:
         found = [one() if isinstance(one, weakref.ref) else one for one in self._results]
@@ -334,15 +368,15 @@ class GraphRecord:
             self.accumulated += tuple(sorted(seen.accumulated.items()))
 
 
-def _plain(record: Any) -> dict[str, Any]:
-    return {
-        name: _plain(value)
-        if hasattr(value, "_asdict")
-        else [_plain(item) if hasattr(item, "_asdict") else item for item in value]
-        if isinstance(value, tuple)
-        else value
-        for name, value in record._asdict().items()
-    }
+def _plain(value: Any) -> Any:
+    """Without tuples, and without numbers that JSON has no letters for."""
+    if hasattr(value, "_asdict"):
+        return {name: _plain(inner) for name, inner in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _way_back(came: dict[int, int | None], here: int | None) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from pytorch_lab.graph.schema import Stats
+from pytorch_lab.graph.schema import Shape, Stats
 from pytorch_lab.graph.torch_private import plain_torch
 
 _SAFE = 1e-15
@@ -86,6 +86,27 @@ def _measure(plain: torch.Tensor, count: int) -> Stats:
     zeros = missing + plain.numel() - int(torch.count_nonzero(plain))
     mean = plain.sum().item() / max(count - nan - inf, 1)
     return Stats(low, high, mean, torch.linalg.vector_norm(plain).item(), zeros / count, nan, inf)
+
+
+def sizes_of(tensor: torch.Tensor) -> Shape:
+    """The shape, with -1 for what differs between the entries of a nested tensor.
+
+    Example:
+        >>> parts = [torch.ones(2, 3), torch.ones(4, 3)]
+        >>> sizes_of(torch.nested.nested_tensor(parts, layout=torch.jagged))
+        (2, -1, 3)
+    """
+    if not tensor.is_nested:
+        return tuple(tensor.shape)
+    return tuple([_size(tensor, place) for place in range(tensor.dim())])
+
+
+def _size(tensor: torch.Tensor, place: int) -> int:
+    try:
+        size = tensor.size(place)
+    except RuntimeError:  # of the strided layout
+        return -1
+    return size if type(size) is int else -1  # a symbol in the jagged layout
 
 
 def size_of(tensor: torch.Tensor) -> int:

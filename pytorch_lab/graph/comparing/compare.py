@@ -113,8 +113,13 @@ def compare(fn: Callable[..., Any], *inputs: Any) -> GraphDiff:
         inputs: exactly two; a tuple is taken for several arguments.
 
     Raises:
-        UsageError: if there are not two inputs.
+        UsageError: if `fn` cannot be called, or there are not two inputs.
     """
+    if not callable(fn):
+        raise UsageError(
+            f"compare(fn, a, b) expected something to call, got {type(fn).__name__!r}; pass the "
+            f"module or the function first, then the two inputs"
+        )
     if len(inputs) != 2:
         raise UsageError(
             f"compare expected two inputs after the function, got {len(inputs)}; several arguments "

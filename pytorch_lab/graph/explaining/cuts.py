@@ -195,7 +195,7 @@ def results_of(record: GraphRecord) -> tuple[int, ...]:
     for op in reversed(backward_ops(record)):
         if op.inputs:
             return op.inputs[:1]
-    root = record._root
+    root = record.root
     return record.outputs if root is None else record.outputs[root : root + 1]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from pytorch_lab.graph.graph_record import GraphRecord
-from pytorch_lab.graph.recording.capture import _root_of, record
+from pytorch_lab.graph.recording.capture import place_of_root, record
 from pytorch_lab.graph.recording.compiled import uncompiled
 from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.schema import Op
@@ -118,7 +118,7 @@ def root_of(result: Any) -> torch.Tensor | None:
         torch.Size([])
     """
     results = list({id(tensor): tensor for tensor in tensors_of(result)}.values())
-    place = _root_of(result, results)
+    place = place_of_root(result, results)
     return results[place] if place is not None else None
 
 

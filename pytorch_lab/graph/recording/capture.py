@@ -71,18 +71,29 @@ def record(
             ones, "none" looks at no value, which is the quickest.
         keep_graph: keep the result, and with it torch's graph, alive for `record.backward()` and
             `record.stepper()`, until they have run or `record.release()` is called.
-        kwargs: arguments by name.
+        kwargs: arguments by name. One that is called `backward`, `values` or `keep_graph` needs a
+            way around: `record(lambda: fn(values=v))`.
 
     Raises:
-        UsageError: `fn` cannot be called, or `values` is none of the three words.
+        UsageError: `fn` cannot be called, `values` is none of the three words, or `backward` or
+            `keep_graph` is not a bool.
     """
     if not callable(fn):
         raise UsageError(
             f"record(fn, ...) expected something to call, got {type(fn).__name__!r}; "
             "for a result that exists already see graph.of(tensor)."
         )
-    if values not in VALUES:
-        raise UsageError(f"record(values=...) expected one of {', '.join(VALUES)}, got {values!r}.")
+    if not isinstance(values, str) or values not in VALUES:
+        raise UsageError(
+            f"record(values=...) expected one of {', '.join(VALUES)}, got {_short(values)}; for an "
+            f"argument of that name write record(lambda: fn(values=...))"
+        )
+    for name, given in (("backward", backward), ("keep_graph", keep_graph)):
+        if not isinstance(given, bool):
+            raise UsageError(
+                f"record({name}=...) expected True or False, got {_short(given)}; for an argument "
+                f"of that name write record(lambda: fn({name}=...))"
+            )
     with collector_rests(settled=True):
         run = _Run(fn, args, kwargs, values, keep_graph)
         record = run.forward()
@@ -91,6 +102,10 @@ def record(
         record.keep(run.results, run.root, keep_graph, run.recorded())
         del run  # before the collector looks at it
     return record
+
+
+def _short(value: Any) -> str:
+    return f"{value!r:.40}" if isinstance(value, str | int | float) else type(value).__name__
 
 
 class _Run:
@@ -130,7 +145,7 @@ class _Run:
     def _record(self, result: Any, failure: Failure | None) -> GraphRecord:
         with plain_torch():  # classes of the reader's needn't hear of it
             self.results = list({id(t): t for t in tensors_of(result)}.values())
-            self.root = _root_of(result, self.results)
+            self.root = place_of_root(result, self.results)
             if self.keep_graph:
                 self.alive = [weakref.ref(one) for one in self.recorder.tensors.living()]
             record = assemble(self.recorder, function_name(self.fn), self.results, failure)
@@ -173,7 +188,7 @@ class _Run:
         return recorded_without_hooks(grown.live, grown.nodes, self.alive, self.handles)
 
 
-def _root_of(result: Any, results: list[torch.Tensor]) -> int | None:
+def place_of_root(result: Any, results: list[torch.Tensor]) -> int | None:
     """Which of the results backward starts from."""
     loss = result.get("loss") if isinstance(result, dict) else getattr(result, "loss", None)
     for place, tensor in enumerate(results):

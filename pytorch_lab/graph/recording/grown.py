@@ -14,7 +14,7 @@ from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Rows
 from pytorch_lab.graph.recording.tensors import Look, Tensors
 from pytorch_lab.graph.schema import Node, Shape
-from pytorch_lab.graph.stats import numbers_of, size_of, summarise
+from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 from pytorch_lab.graph.walking.autograd import Identity, Live, freeze, spell, walk
 from pytorch_lab.graph.walking.backward import Seen, watch
 
@@ -150,7 +150,7 @@ class _Reader:
             return self._by_memory(tensor, op)
         value = known[3]
         if known[1] and op is not None:  # it was written to: which of its versions did the op see?
-            value = self._of_op(op, known[4], tensor.shape)
+            value = self._of_op(op, known[4], sizes_of(tensor))
             if value is None:
                 value = known[3]
         look = self._values[value][2]
@@ -161,11 +161,11 @@ class _Reader:
         storage = self._tensors.number(tensor)
         if storage is None:
             return None
-        value = None if op is None else self._of_op(op, storage, tensor.shape)
+        value = None if op is None else self._of_op(op, storage, sizes_of(tensor))
         if value is not None:
             look = self._values[value][2]
             return look[0], look[1], look[4], storage, value
-        return tuple(tensor.shape), spell(tensor.dtype), size_of(tensor), storage, None
+        return sizes_of(tensor), spell(tensor.dtype), size_of(tensor), storage, None
 
     def _of_op(self, op: int, storage: int, shape: Shape) -> int | None:
         row, values = self._ops[op], self._values

@@ -17,7 +17,7 @@ import torch
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import OUTPUTS, Rows
 from pytorch_lab.graph.schema import Shape
-from pytorch_lab.graph.stats import numbers_of, size_of, summarise
+from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
 Known = tuple[Any, int | None, bool, int, int]
@@ -246,7 +246,8 @@ class Tensors:
         except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
             look = (*_spelled(tensor), (), size_of(tensor))
         except KeyError:
-            look = self._looks[key] = (*_spelled(tensor), key[1], size_of(tensor))
+            stride = () if tensor.is_nested else key[1]
+            look = self._looks[key] = (*_spelled(tensor), stride, size_of(tensor))
         self._known[id(tensor)] = entry
         self.origins.append(origin if asks else None)
         self.rows.append((kind, name, look, asks, leaf, version, storage, view_of, op))
@@ -292,7 +293,7 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
-    return tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+    return sizes_of(tensor), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
 
 
 def _sharing(inputs: Sequence[Known], storage: int) -> int | None:

@@ -20,7 +20,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.schema import Node, Saved, Shape
-from pytorch_lab.graph.stats import size_of
+from pytorch_lab.graph.stats import size_of, sizes_of
 from pytorch_lab.graph.walking.letting_go import LONG, ease
 from pytorch_lab.graph.walking.nodes import (
     KNOWN_TYPES,
@@ -35,6 +35,7 @@ from pytorch_lab.graph.walking.nodes import (
 Namer = Callable[[torch.Tensor], Any]
 Identity = tuple[Shape, str, int, int | None, int | None]  # shape, dtype, bytes, storage, value
 _make = tuple.__new__  # half the time of calling the named tuple
+UNKNOWN = (-1,)  # the shape of a gradient that is nested in the strided layout
 PACKED = "packed"  # the dtype of what a saved-tensor hook put in a tensor's place
 
 
@@ -260,8 +261,12 @@ class _Freezer:
         return tuple(map(self._shape, metadata)), spell(first.dtype), spell(first.device)
 
     def _shape(self, metadata: Any) -> Shape:
-        shape = () if metadata.is_nested_tensor else tuple(metadata.shape)
-        return self.shapes.setdefault(shape, shape)
+        shape = UNKNOWN if metadata.is_nested_tensor else tuple(metadata.shape)
+        known = self.shapes.get(shape)
+        if known is None:  # a nested tensor of the jagged layout has a symbol among its sizes
+            known = tuple([size if type(size) is int else -1 for size in shape])
+            self.shapes[shape] = known
+        return known
 
     def _alone(self, shape: Shape) -> tuple[Shape]:
         return self.alone.setdefault(shape, (self.shapes.setdefault(shape, shape),))
@@ -293,6 +298,6 @@ class _Freezer:
         return _make(Saved, (name, shape, dtype, size, storage, version, value))
 
     def _unknown(self, tensor: torch.Tensor) -> Identity:
-        shape = tuple(tensor.shape)
+        shape = sizes_of(tensor)
         shape = self.shapes.setdefault(shape, shape)
         return shape, spell(tensor.dtype), size_of(tensor), None, None

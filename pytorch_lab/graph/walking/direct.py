@@ -283,6 +283,8 @@ def needs_engine(live: Live, nodes: Sequence[Node]) -> str:
     if {*map(_KIND, nodes)} - {"accumulate", "builtin"}:
         name = next(one.name for one in nodes if one.kind not in ("accumulate", "builtin"))
         return f"{name} is not one of torch's own nodes"
+    if any(size < 0 for shape in {*chain.from_iterable(map(_SHAPES, nodes))} for size in shape):
+        return "a gradient is a nested tensor"
     if PACKED in {saved.dtype for saved in chain.from_iterable(map(_SAVED, nodes))}:
         return "a node keeps what a hook made, such as a checkpoint's"
     for node in nodes:

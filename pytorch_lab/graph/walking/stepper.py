@@ -19,6 +19,7 @@ import torch
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.schema import Node
+from pytorch_lab.graph.stats import sizes_of
 from pytorch_lab.graph.walking.autograd import Live, edge_of, freeze, walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
@@ -286,12 +287,34 @@ def _first_gradient(root: torch.Tensor, gradient: torch.Tensor | None) -> torch.
                 f"gradient to start from, of that shape, or take the sum or the mean first"
             )
         return torch.ones_like(root)
-    if gradient.shape != root.shape:
-        raise UsageError(
-            f"expected a gradient of the shape of the result, {tuple(root.shape)}, got "
-            f"{tuple(gradient.shape)}"
-        )
+    check_gradient(root, gradient)
     return gradient
+
+
+def check_gradient(root: torch.Tensor, gradient: Any) -> None:
+    """Refuse what a backward of `root` could not start from.
+
+    Args:
+        root: the result.
+        gradient: what was passed as its gradient.
+
+    Raises:
+        UsageError: it is no tensor, or of another shape.
+
+    Example:
+        >>> import torch
+        >>> check_gradient(torch.ones(3), torch.ones(3))
+    """
+    if not isinstance(gradient, torch.Tensor):
+        raise UsageError(
+            f"expected a tensor as the gradient to start from, of shape {sizes_of(root)}, got "
+            f"{type(gradient).__name__}"
+        )
+    if sizes_of(gradient) != sizes_of(root):
+        raise UsageError(
+            f"expected a gradient of the shape of the result, {sizes_of(root)}, got "
+            f"{sizes_of(gradient)}"
+        )
 
 
 def _version(tensor: torch.Tensor | None) -> int:
