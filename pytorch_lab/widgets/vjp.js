@@ -55,8 +55,7 @@ function render({ model, el }) {
     h("header", { class: "piece-head" }, h("span", { class: "piece-kind" }, "Choose v")),
     h("p", { class: "lab-title" }, ...prose(`Make \`v @ J\` end in the ring: \`${state.target.words}\``)),
     h("div", { class: "vjp-parts" }, picture, h("div", { class: "vjp-side" },
-      h("p", {}, key("first"), "row 0 of J = ", h("code", {}, state.rows[0])),
-      h("p", {}, key("second"), "row 1 of J = ", h("code", {}, state.rows[1])),
+      ...["first", "second"].map((name, i) => h("p", {}, key(name), h("code", {}, `v[${i}]`), ` × row ${i} of J, which is `, h("code", {}, state.rows[i]))),
       ...sliders.map((one) => one.element), sum, note, wait)),
     trouble.box);
   let told = null;

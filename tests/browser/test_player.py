@@ -165,6 +165,17 @@ def test_no_overflow(stage, trained, width, backward):
     assert view.overflow() == 0
 
 
+@pytest.mark.parametrize("width", [360, 640, 760])
+def test_the_menu_lies_inside(stage, trained, width):
+    view = stage(Player(trained), width=width)
+    view.page.get_by_role("searchbox").fill("linear")  # with the count beside it
+    view.page.get_by_text("More", exact=True).click()
+    menu = view.page.locator(".lab-player-items").bounding_box()
+    whole = view.root.bounding_box()
+    assert whole["x"] + 10 <= menu["x"]
+    assert menu["x"] + menu["width"] <= whole["x"] + whole["width"]
+
+
 def test_opens_where_forward_ends_and_plays_from_the_start(stage, trained):
     view = stage(Player(trained))
     n = len(trained.ops)

@@ -280,6 +280,17 @@ def test_columns(stage, broken):
     expect(summary).to_be_focused()
 
 
+@pytest.mark.parametrize("width", [340, 640, 800])
+def test_the_menu_of_columns_lies_inside(stage, broken, width):
+    view = stage(broken, width=width)
+    view.page.get_by_text("Columns", exact=True).click()
+    menu = view.page.get_by_role("group", name="Columns to show").bounding_box()
+    whole = view.root.bounding_box()
+    assert whole["x"] + 10 <= menu["x"]
+    assert menu["x"] + menu["width"] <= whole["x"] + whole["width"]
+    assert view.overflow() == 0
+
+
 def test_a_thousand_modules_are_few_elements(stage, thousand):
     view = stage(thousand)
     grid = view.page.get_by_role("treegrid")
