@@ -1,6 +1,7 @@
 """Recording what is unusual: it runs as it would alone, and what is not seen is said."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -204,3 +205,38 @@ def test_transforms_in_one_another(transform: object) -> None:
     rec = record(lambda: results.append(function(x)))
     assert rec.error is None
     assert torch.equal(results[0], results[1])
+
+
+# Code without a file
+
+
+def test_code_of_python_c_has_lines_and_no_text_and_that_is_said() -> None:
+    program = """
+import torch
+from dataclasses import dataclass
+from pytorch_lab.graph import record
+@dataclass
+class Pair:
+    x: torch.Tensor
+    def __post_init__(self):
+        self.x = self.x.exp()
+def f(x):
+    y = Pair(x).x
+    return y * missing if y.sum() < 0 else y * 2
+rec = record(f, torch.ones(3))
+print([(op.site.where, op.site.function) for op in rec.ops[:2]], *rec.notes, sep="|")
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip().split("|") == [
+        "[('<string>:9', 'Pair.__post_init__'), ('<string>:12', 'f')]",
+        "the text of <string> is kept nowhere, so its lines have numbers and no words",
+    ], run.stderr
+
+
+def test_code_of_exec_has_lines_of_its_own() -> None:
+    space: dict[str, object] = {"x": leaf(3)}
+    exec("def f():\n    return x * 2\ndef g():\n    raise ValueError('no')", space)
+    rec = record(lambda: space["f"]())  # pyright: ignore[reportCallIssue]
+    assert rec.ops[0].site.where == "<string>:2"
+    failed = record(lambda: space["g"]())  # pyright: ignore[reportCallIssue]
+    assert failed.error == "ValueError: no at <string>:4"

@@ -39,7 +39,8 @@ def spell_file(file: str) -> str:
 
 def is_cell(file: str) -> bool:
     """Whether a source file is a notebook's cell, or what was typed into a terminal."""
-    return "ipykernel_" in file or Path(file).name.startswith("<")
+    name = Path(file).name
+    return "ipykernel_" in file or (name.startswith("<") and name != "<string>")
 
 
 def _number_of_cell(file: str) -> str:

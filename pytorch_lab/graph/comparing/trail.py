@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytorch_lab.graph.explaining.observing import ops_so_far, running_recorder
-from pytorch_lab.graph.recording.sites import is_readers
+from pytorch_lab.graph.recording.sites import is_readers_code
 from pytorch_lab.modules import reach
 
 _TOOLS = str(Path(reach.__file__).parent)  # what looks into modules while the run is recorded
@@ -113,7 +113,7 @@ class Trail:
         look = self._looks.get(code)
         if look is None:
             file = code.co_filename
-            readers = is_readers(file) and not file.startswith(_TOOLS)
+            readers = is_readers_code(code) and not file.startswith(_TOOLS)
             look = _look_at(code) if readers else _NOT_OURS
             self._looks[code] = look
         if look is _NOT_OURS or not self.on:

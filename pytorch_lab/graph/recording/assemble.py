@@ -75,6 +75,8 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "compiled code is one node"
     elif recorder.sites.compiled:
         yield "compiled code ran uncompiled, op by op"
+    for file in recorder.sites.without_source():
+        yield f"the text of {file} is kept nowhere, so its lines have numbers and no words"
     if recorder.left_fast_path:
         yield (
             "attention took torch's slow path, because it was recorded; unrecorded it takes the "

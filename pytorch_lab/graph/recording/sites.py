@@ -23,8 +23,8 @@ _SKIPPED = (
     str(Path(torch.__file__).parent) + "/",
     str(Path(__file__).parents[2]) + "/",
     "<frozen ",
-    "<string>",  # namedtuples, dataclasses, torch's generated functions
 )
+_TYPED = "<string>"  # the file of `python -c` and `exec`, and of the methods of a dataclass
 _STANDARD = tuple({sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
@@ -41,6 +41,17 @@ def is_readers(file: str) -> bool:
         return False
     installed = any(part in file for part in _INSTALLED)
     return installed or not file.startswith(_STANDARD)
+
+
+def is_readers_code(code: types.CodeType) -> bool:
+    """Whether a function is one that the reader may want to see.
+
+    Example:
+        >>> is_readers_code(compile("x + 1", "<string>", "eval"))
+        True
+    """
+    generated = code.co_filename == _TYPED and code.co_qualname.startswith("__create_fn__")
+    return not generated and is_readers(code.co_filename)
 
 
 class Sites:
@@ -70,13 +81,18 @@ class Sites:
             frame = frame.f_back
         return NOWHERE
 
+    def without_source(self) -> list[str]:
+        """The files of the reader's that ops were met in, and whose text is nowhere."""
+        files = {code.co_filename for decoded, code in self._codes.values() if decoded}
+        return sorted(file for file in files if not getline(file, 1) and file.startswith("<"))
+
     def is_readers_code(self, code: types.CodeType) -> bool:
         """Whether the reader wrote it."""
         known = self._codes.get(id(code)) or self._meet(code)
         return known[0] is not None
 
     def _meet(self, code: types.CodeType) -> tuple[dict[int, Site] | None, types.CodeType]:
-        known = self._codes[id(code)] = ({} if is_readers(code.co_filename) else None, code)
+        known = self._codes[id(code)] = ({} if is_readers_code(code) else None, code)
         return known
 
 
@@ -92,7 +108,7 @@ def where_raised(error: BaseException) -> Site:
     where = NOWHERE
     trace = error.__traceback__
     while trace is not None:
-        if is_readers(trace.tb_frame.f_code.co_filename):
+        if is_readers_code(trace.tb_frame.f_code):
             where = decode(trace.tb_frame.f_code, trace.tb_lasti)
         trace = trace.tb_next
     return where
