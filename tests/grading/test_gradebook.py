@@ -148,7 +148,10 @@ def test_two_processes_on_one_new_book_lose_nothing(tmp_path):
     ]
     assert [process.stdout.readline() for process in both] == ["open\n"] * 2
     for process in both:
-        process.communicate("go\n")
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate()
     assert [process.returncode for process in both] == [0, 0]
     book = Gradebook(url)
     with book.engine.connect() as connection:

@@ -49,7 +49,14 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
 
 @pytest.mark.parametrize(
     "odd",
-    [{"reason": 7}, {"status": []}, {"status": "great"}, {"submission": 0}, {"seconds": "long"}],
+    [
+        {"reason": 7},
+        {"status": []},
+        {"status": "great"},
+        {"submission": 0},
+        {"seconds": "long"},
+        {"seconds": float("nan")},
+    ],
 )
 def test_a_record_of_other_types_or_an_unknown_status_is_none(odd):
     assert record_in(json.dumps(record("00000", "03.1", "passed") | odd)) is None
