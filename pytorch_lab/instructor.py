@@ -127,15 +127,18 @@ def grade(
     """
     from pytorch_lab import grading
     from pytorch_lab.grading.class_page import write_pages
+    from pytorch_lab.grading.meter import Meter
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
     try:
-        graded = grading.grade(
-            folder, assignment, out,
-            seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, memory=memory,
-            workers=workers, db=db, only=exercise or (), late=late, roster=roster,
-            mutants=mutants, check_stability=check_stability,
-        )  # fmt: skip
+        with Meter() as meter:
+            graded = grading.grade(
+                folder, assignment, out,
+                seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, memory=memory,
+                workers=workers, db=db, only=exercise or (), late=late, roster=roster,
+                mutants=mutants, check_stability=check_stability,
+                begun=meter.begin, heard=meter.heard,
+            )  # fmt: skip
     except KeyboardInterrupt:
         print("pytorch-lab: stopped; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None

@@ -4,6 +4,7 @@
 and file names come from strangers and are shown as text.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,12 +16,11 @@ from pytorch_lab.grading.figures import EXAMPLES, ClassFigures, ItemFigures, bin
 from pytorch_lab.grading.marks import GradedClass, total
 from pytorch_lab.grading.notebooks import facts, replace
 from pytorch_lab.grading.similar import alike
-from pytorch_lab.grading.telling import STATUS_WORDS
+from pytorch_lab.grading.telling import STATUS_WORDS, TONES
 from pytorch_lab.svg import Picture
 
 NAME = "class.html"
 MOST_LISTED = 40  # of mistakes, runs and pairs; the rest is counted
-_TONES = {"passed": "good", "not_attempted": "open", "missing": "open"}
 
 
 def write_pages(graded: GradedClass, out: Path, *, feedback: bool = True) -> Path:
@@ -71,7 +71,8 @@ def class_page(graded: GradedClass, *, linked: bool = True) -> str:
             "assignment": graded.assignment.stem,
             "seed": graded.seed,
             "unsafe": "" if graded.sandbox else pages.UNSAFE,
-            "notes": graded.notes,
+            "notes": [*graded.notes, *_waiting(graded)],
+            "unstable": graded.unstable,
             "figures": found,
             "histogram": _histogram(found),
             "exercises": [(item, _rate(item), _tells(item.discrimination)) for item in found.items],
@@ -105,11 +106,23 @@ def _students(graded: GradedClass) -> list[dict[str, Any]]:
     made = []
     for student, rows in graded.by_student():
         marks = [
-            (STATUS_WORDS.get(row.status, ("!", row.status)), _TONES.get(row.status, "bad"), row)
+            (STATUS_WORDS.get(row.status, ("!", row.status)), TONES.get(row.status, "bad"), row)
             for row in rows
         ]
         made.append({"name": student, "total": total(rows), "marks": marks})
     return made
+
+
+def _waiting(graded: GradedClass) -> list[str]:
+    """How many answers wait for a person's points."""
+    waiting = Counter(
+        row.exercise
+        for row in graded.rows
+        if row.status == "needs_person" and (row.override is None or row.override.points is None)
+    )
+    return [
+        f"{many} answers to {exercise} wait for a person." for exercise, many in waiting.items()
+    ]
 
 
 def _tells(discrimination: float | None) -> str:

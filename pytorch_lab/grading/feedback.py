@@ -21,11 +21,10 @@ from pytorch_lab.grading.gradebook import Verdict
 from pytorch_lab.grading.handed_in import handed_in
 from pytorch_lab.grading.marks import GradedClass, Row, total
 from pytorch_lab.grading.notebooks import facts, read, replace
-from pytorch_lab.grading.telling import STATUS_WORDS, tell
+from pytorch_lab.grading.telling import STATUS_WORDS, TONES, tell
 
 FOLDER = "feedback"
-_TONES = {"passed": "good", "not_attempted": "open", "missing": "open"}
-_NOTHING_NEW = ("passed", "not_attempted", "missing", "unreadable")
+_NOTHING_NEW = ("passed", "not_attempted", "missing", "unreadable", "needs_person")
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def _card(about: _About, row: Row, verdict: Verdict | None) -> Card:
         anchor=f"exercise-{row.exercise.replace('.', '-')}",
         sign=sign,
         word=word,
-        tone=_TONES.get(verdict.status, "bad"),
+        tone=TONES.get(verdict.status, "bad"),
         points=f"{row.points:g}",
         max_points=f"{row.max_points:g}",
         said=tuple(said),

@@ -173,16 +173,18 @@ def _odd_runs(graded: GradedClass) -> list[OddRun]:
     return sorted(once, key=lambda run: (order[run.why], -run.seconds, run.student))
 
 
-_WHYS = ("refused", "kernel ended", "timed out", "output cut", "slow", "not readable")
+_WHYS = ("refused", "suspicious", "kernel ended", "timed out", "output cut", "slow", "not readable")
 
 
 def _why_odd(status: str, reason: str, slow: bool) -> str:
-    by_status = {"refused": 0, "kernel_died": 1, "timed_out": 2, "unreadable": 5}
+    by_status = {"refused": 0, "kernel_died": 2, "timed_out": 3, "unreadable": 6}
     if status in by_status:
         return _WHYS[by_status[status]]
+    if status == "needs_person" and "look at it" in reason:
+        return _WHYS[1]
     if "output was cut" in reason:
-        return _WHYS[3]
-    return _WHYS[4] if slow else ""
+        return _WHYS[4]
+    return _WHYS[5] if slow else ""
 
 
 def bins(totals: Sequence[float], max_points: float, most: int = 11) -> list[tuple[str, int]]:

@@ -5,7 +5,7 @@ machine, is an error.
 """
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,8 @@ def grade(
     roster: Path | None = None,
     mutants: Path | None = None,
     check_stability: bool = False,
+    begun: Callable[[int], None] = lambda total: None,
+    heard: Callable[..., None] = lambda *settled: None,
 ) -> GradedClass:
     """Grade every notebook handed in, and write the marks.
 
@@ -85,6 +87,8 @@ def grade(
         mutants: the file of known mistakes, by which wrong answers are named; by default
             `mutants/<the assignment's name>.py` beside the assignment.
         check_stability: run all twice; the verdicts that differ are in the class's `unstable`.
+        begun: is told how many submissions will be run; those that are known are not.
+        heard: is told of each as it settles, as by `judge`.
 
     Raises:
         NotebookError: the assignment cannot be graded by.
@@ -119,7 +123,9 @@ def grade(
             book.set_late(assignment.stem, str(rule or ""))
         if only:
             book.forget([assigned.key(each) for each in running.values()], run.started)
-        batch.verdicts, batch.ended = judge(assigned, running, book, workers)
+        batch.verdicts, batch.ended = judge(
+            assigned, running, book, workers, begun=begun, heard=heard
+        )
         twice = unstable(assigned, running, batch.verdicts, workers) if check_stability else []
         book.end(run, _verdicts(batch), batch.people, str(folder.resolve()))
         standing = book.standing(assignment.stem)

@@ -44,13 +44,14 @@ def handed_in(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Notebook
         >>> shown.cells[0].metadata
         {'role': 'answer', 'exercise': '03.1', 'verdict_below': True}
     """
-    owner = {answer: exercise.id for exercise in exercises for answer in exercise.answers}
+    # Where no answer is known to belong to a test, the verdict stands below the test.
+    owner = {cell: e.id for e in exercises for cell in e.answers or (e.check,)}
     made = nbformat.v4.new_notebook()
     last: dict[str, NotebookNode] = {}
     left, missing = MAX_PAGE, 0
     for number, cell in enumerate(notebook.cells):
         role, exercise = _role(cell, owner)
-        if role == "check" and _says_nothing(cell.source):
+        if role == "check" and not exercise and _says_nothing(cell.source):
             continue
         if number >= MAX_CELLS and not exercise:
             missing += 1
@@ -73,9 +74,12 @@ def handed_in(notebook: NotebookNode, exercises: Sequence[Exercise]) -> Notebook
 def _role(cell: NotebookNode, owner: dict[str, str]) -> tuple[str, str]:
     """What a cell is on the page, and to which exercise its answer belongs."""
     known = facts(cell)
-    if known and known.grade_id in owner:
-        return "answer", owner[known.grade_id]
-    return ("check" if known and known.locked and cell.cell_type == "code" else "other"), ""
+    if known is None:
+        return "other", ""
+    exercise = owner.get(known.grade_id, "")
+    if exercise and known.is_answer:
+        return "answer", exercise
+    return ("check" if known.locked and cell.cell_type == "code" else "other"), exercise
 
 
 def _says_nothing(source: str) -> bool:

@@ -66,8 +66,8 @@ class Meter:
             self._bar.add_task("", total=total)
             self._bar.start()
 
-    def heard(self, student: str) -> None:
-        """One submission more is through; may be called from any thread."""
+    def heard(self, student: str, *_: object) -> None:
+        """One submission more is through; may be called from any thread, with more to tell."""
         with self._lock:
             self._done, self._student = self._done + 1, one_line(student)
             if self._bar is not None:

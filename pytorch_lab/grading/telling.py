@@ -16,17 +16,28 @@ from collections.abc import Sequence
 
 STATUS_WORDS = {
     "passed": ("✓", "passed"),
+    "partial": ("◐", "in part"),
     "failed": ("✗", "not yet"),
     "raised": ("✗", "error"),
     "timed_out": ("✗", "too slow"),
     "kernel_died": ("✗", "kernel ended"),
     "not_attempted": ("○", "open"),
     "missing": ("○", "missing"),
+    "needs_person": ("○", "waits for a person"),
     "refused": ("!", "not judged"),
     "unreadable": ("!", "not readable"),
 }
+TONES = {"passed": "good"} | dict.fromkeys(
+    ("partial", "needs_person", "not_attempted", "missing"), "open"
+)  # anything else is bad
 # Settled by what stands in the notebook, or by the file: nothing was run.
 _QUOTED = ("missing", "refused", "unreadable", "not_attempted")
+
+_FIXED = {
+    "partial": "Some of the tests passed.",
+    "kernel_died": "The kernel ended while it ran: by `exit`, for want of memory, or in a crash.",
+    "needs_person": "Your instructor marks it.",
+}
 
 _LABELLED = re.compile(
     r"(?P<name>.+?)(?P<place>\[.*?)?(?:, from character \d+)?: (?P<says>.+)", re.S
@@ -75,8 +86,8 @@ def tell(status: str, reason: str, answers: Sequence[str] = (), check: str = "")
         found = _SECONDS.match(reason)
         limit = f"It ran longer than {found[1]} s" if found else "It ran too long"
         return [f"{limit} and was stopped. Is there a loop that never ends?"]
-    if status == "kernel_died":
-        return ["The kernel ended while it ran: by `exit`, for want of memory, or in a crash."]
+    if status in _FIXED:
+        return [_FIXED[status]]
     if status in _QUOTED and reason:
         return [_sentence(_PATH.sub("", reason))]
     return ["It was not judged; ask your instructor why."]

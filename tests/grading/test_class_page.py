@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pytorch_lab.checks import sources
+from pytorch_lab.cli import main
 from pytorch_lab.grading import similar
 from pytorch_lab.grading.class_page import class_page, write_pages
 from pytorch_lab.grading.figures import bins, figures
@@ -244,3 +245,29 @@ def test_without_a_sandbox_the_page_says_so(marked, assignment):
 def test_titles_come_from_the_assignment(marked, assignment):
     titles = [sources.read(assignment, e.id).title for e in marked.exercises]
     assert all(title in text_of(class_page(marked)) for title in titles)
+
+
+def test_what_waits_for_a_person_and_what_was_judged_twice_differently_is_said(assignment):
+    manual = Verdict("needs_person", "marked by a person")
+    sly = Verdict("needs_person", "cell 4 uses `exec`, …; look at it, and give the points by hand")
+    said = {"ada": {"03.1": manual}, "bob": {"03.1": sly}}
+    graded = graded_class(assignment, said, dict.fromkeys(said, make_submission()))
+    graded.unstable = ["ada 03.2: passed, then failed"]
+    page = text_of(class_page(graded))
+    assert "2 answers to 03.1 wait for a person." in page
+    assert "suspicious bob 03.1" in page
+    assert "suspicious ada" not in page
+    assert "Judged otherwise the second time ada 03.2: passed, then failed" in page
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_command_writes_the_pages(marked, tmp_path, monkeypatch, capsys, wanted):
+    monkeypatch.setattr("pytorch_lab.grading.grade", lambda *args, **kwargs: marked)
+    monkeypatch.setattr("signal.signal", lambda *args: None)
+    command = ["grade", "sub", "--assignment", "x.ipynb", "--out", str(tmp_path)]
+    with pytest.raises(SystemExit) as ended:
+        main(command if wanted else [*command, "--no-feedback"])
+    assert ended.value.code in (0, None)
+    assert str(tmp_path / "class.html") in capsys.readouterr().out
+    assert (tmp_path / "class.html").exists()
+    assert (tmp_path / "feedback").exists() == wanted

@@ -1,6 +1,7 @@
 """The students' pages: what they say, what they must not say, and that nothing on them acts."""
 
 import re
+from dataclasses import replace
 
 import bs4
 import nbformat
@@ -88,6 +89,17 @@ def test_an_answer_that_is_not_in_the_notebook_has_its_verdict_all_the_same(assi
     graded = graded_class(assignment, {"ada": {"03.1": missing}}, {"ada": notebook})
     told = text_of(page_of(graded))
     assert "Not in your notebook ○ 03.1 missing 0 of 1 points The answer cell 03-1 is not" in told
+
+
+def test_where_no_answer_belongs_to_a_test_the_verdict_stands_below_the_test(assignment):
+    """As in an assignment made for nbgrader, whose tests are cells of any name."""
+    graded = graded_class(assignment, {"ada": {"03.1": MISTAKEN}}, {"ada": make_submission()})
+    graded.exercises = [replace(exercise, answers=()) for exercise in graded.exercises]
+    told = text_of(page_of(graded))
+    assert "Not in your notebook" not in told
+    order = ["def twice", "Hidden check of exercise 03.1", "03.1 not yet 0 of 1", "def closest"]
+    places = [told.index(words) for words in order]
+    assert places == sorted(places)
 
 
 def test_points_by_hand_and_lateness_are_explained(assignment):
