@@ -58,6 +58,11 @@ class _Emptied(ast.NodeTransformer):
         node.body = ast.parse(_RAISES).body
         return node
 
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+        self.any = True
+        node.body = ast.parse(_RAISES).body
+        return node
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         self.any = True
         node.body = ast.parse("(_ for _ in ()).throw(RuntimeError('hollow'))", mode="eval").body
