@@ -24,7 +24,7 @@ _SKIPPED = (
     str(Path(__file__).parents[2]) + "/",
     "<frozen ",
 )
-_TYPED = "<string>"  # the file of `python -c` and `exec`, and of the methods of a dataclass
+_TYPED = "<string>"  # the file of `python -c` and `exec`, and of what Python writes for a class
 _STANDARD = tuple({sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib")})
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
@@ -49,9 +49,14 @@ def is_readers_code(code: types.CodeType) -> bool:
     Example:
         >>> is_readers_code(compile("x + 1", "<string>", "eval"))
         True
+        >>> is_readers_code(Site.__new__.__code__)  # of a named tuple
+        False
     """
-    generated = code.co_filename == _TYPED and code.co_qualname.startswith("__create_fn__")
-    return not generated and is_readers(code.co_filename)
+    if code.co_filename != _TYPED:
+        return is_readers(code.co_filename)
+    of_dataclass = code.co_qualname.startswith("__create_fn__")
+    of_namedtuple = code.co_varnames[:1] == ("_cls",)
+    return not (of_dataclass or of_namedtuple)
 
 
 class Sites:
