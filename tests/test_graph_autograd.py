@@ -13,7 +13,8 @@ import torch
 from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.existing import of
-from pytorch_lab.graph.walking.autograd import PACKED, Live, freeze, walk
+from pytorch_lab.graph.walking.autograd import Live, walk
+from pytorch_lab.graph.walking.frozen import PACKED, freeze
 from pytorch_lab.graph.walking.nodes import about_type, is_freed, saved_tensors, sequence_of
 from tests.autograd_cases import CASES, Two, build, chain
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pytorch_lab.graph import record
 from pytorch_lab.graph.schema import Node, Saved
 from pytorch_lab.graph.stats import summarise
-from pytorch_lab.graph.walking.autograd import freeze, walk
+from pytorch_lab.graph.walking.autograd import walk
 from pytorch_lab.graph.walking.backward import watch
+from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.memory import timeline
 from tests.autograd_cases import CASES, bits, build
 

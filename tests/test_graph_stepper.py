@@ -14,9 +14,10 @@ from benchmarks.models import MODELS, loss_of
 from pytorch_lab import graph
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.walking import used
-from pytorch_lab.graph.walking.autograd import freeze, walk
+from pytorch_lab.graph.walking.autograd import walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine
+from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.stepper import Stepper
 from tests.autograd_cases import CASES, Two, bits, build, leaf
 

@@ -6,6 +6,7 @@ graph.of(loss)
 import inspect
 import sys
 import types
+from collections.abc import Callable
 
 import torch
 
@@ -13,9 +14,8 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.stats import size_of, sizes_of
-from pytorch_lab.graph.walking.autograd import Identity, freeze, walk
-from pytorch_lab.graph.walking.nodes import spell
+from pytorch_lab.graph.walking.autograd import walk
+from pytorch_lab.graph.walking.frozen import Identity, Reader, node_rows, nodes_of
 
 _NOTEBOOK = ("In", "Out", "exit", "quit", "get_ipython")  # what IPython puts beside the reader's
 
@@ -55,31 +55,29 @@ def of(tensor: torch.Tensor) -> GraphRecord:
         )
     names = _variables(sys._getframe(1))
     with collector_rests():
-        nodes = freeze(
-            walk([tensor]),
-            names=lambda leaf: names.tensors.get(id(leaf), ("", ""))[1],
-            identify=_Storages().identify,
-        )
+        reader = _Storages(lambda leaf: names.tensors.get(id(leaf), ("", ""))[1])
+        nodes = nodes_of(node_rows(walk([tensor]), reader))
     name = names.tensors.get(id(tensor), ("", ""))[1]
     record = GraphRecord(function=name or "tensor", parts=Parts(nodes=nodes), roots=(0,))
     record.keep([tensor], 0, strongly=False)
     return record
 
 
-class _Storages:
-    """Numbers for the memory that the nodes of a living graph keep."""
+class _Storages(Reader):
+    """Numbers the memory that the nodes of a living graph keep."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: Callable[[torch.Tensor], str]) -> None:
+        super().__init__(name)
         self._numbers: dict[int, int] = {}
 
-    def identify(self, tensor: torch.Tensor, _: int | None) -> Identity | None:
-        """What `freeze` asks for; None if a tensor has no storage."""
+    def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
+        """See `Reader`."""
+        *look, _, _ = super().identify(tensor, op)
         try:
             address = tensor.untyped_storage()._cdata
         except (RuntimeError, NotImplementedError):  # sparse
-            return None
-        number = self._numbers.setdefault(address, len(self._numbers))
-        return sizes_of(tensor), spell(tensor.dtype), size_of(tensor), number, None
+            return *look, None, None
+        return *look, self._numbers.setdefault(address, len(self._numbers)), None
 
 
 def _variables(frame: types.FrameType) -> Names:

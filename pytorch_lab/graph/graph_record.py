@@ -72,7 +72,7 @@ class GraphRecord:
     """
 
     function: str
-    parts: Parts | Callable[[], Parts] = field(default_factory=Parts)
+    parts: Parts | Callable[[Sequence[Seen]], Parts] = field(default_factory=Parts)
     calls: tuple[Call, ...] = ()
     backward_order: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -130,9 +130,13 @@ class GraphRecord:
         if not callable(self.parts) and not self._ran:
             return self.parts
         with collector_rests():
-            made = self.parts() if callable(self.parts) else self.parts
-            while self._ran:
-                made = made._replace(nodes=self._ran.pop(0).fill(made.nodes))
+            if callable(self.parts):
+                made = self.parts(self._ran)
+            else:
+                made = self.parts
+                for seen in self._ran:
+                    made = made._replace(nodes=seen.fill(made.nodes))
+            self._ran.clear()
             self.parts = made
         return made
 

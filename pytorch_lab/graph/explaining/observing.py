@@ -99,7 +99,7 @@ def running_recorder() -> Recorder | None:
     return next((mode for mode in reversed(modes) if isinstance(mode, Recorder)), None)
 
 
-def ops_so_far(recorder: Recorder) -> list[list[Any]]:
+def ops_so_far(recorder: Recorder) -> list[tuple[Any, ...]]:
     """The ops that a running recording has seen; the list grows while it runs."""
     return recorder.rows.ops
 

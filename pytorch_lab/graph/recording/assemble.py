@@ -1,6 +1,6 @@
 """From the rows of a recording to the record: plain numbers and strings, nothing of torch."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,8 +8,11 @@ import torch
 
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.recording.recorder import Recorder
-from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES
-from pytorch_lab.graph.schema import Call, Failure, Node, Op, Value
+from pytorch_lab.graph.recording.rows import KIND, NODE, NODES, OUTPUTS, SAVED_BYTES, Row
+from pytorch_lab.graph.recording.tensors import LOOK, ORIGIN
+from pytorch_lab.graph.schema import Call, Failure, Op, Saved, Value
+from pytorch_lab.graph.walking import frozen
+from pytorch_lab.graph.walking.backward import Seen
 from pytorch_lab.words import count
 
 _make = tuple.__new__  # half the time of calling the named tuple
@@ -39,31 +42,32 @@ def assemble(
             for i, (entered, end) in enumerate(zip(recorder.calls, recorder.ends, strict=True))
         ]
     )
-    nodes = grown.seen.fill(grown.nodes) if grown.seen else tuple(grown.nodes)
+    for op, late in tensors.late.items():
+        recorder.rows.change(op, OUTPUTS, recorder.rows.ops[op][OUTPUTS] + tuple(late))
     tensors.release()
+    rows = recorder.rows.ops, tensors.rows, tensors.figures, grown.rows
+    seen = grown.seen
     return GraphRecord(
         function=function,
-        parts=partial(
-            _parts, recorder.rows.ops, tensors.late, tensors.rows, tensors.figures, nodes, node_of
-        ),
+        parts=partial(_parts, *rows, node_of, seen),
         calls=calls,
         outputs=outputs,
         roots=tuple(
             dict.fromkeys(root for place in outputs if (root := node_of[place]) is not None)
         ),
         modules=tuple(dict.fromkeys(call.path for call in calls)),
-        backward_order=tuple(grown.seen.order) if grown.seen else (),
-        accumulated=tuple(sorted(grown.seen.accumulated.items())) if grown.seen else (),
+        backward_order=tuple(seen.order) if seen else (),
+        accumulated=tuple(sorted(seen.accumulated.items())) if seen else (),
         failure=failure,
-        notes=tuple(_notes(recorder, grown.nodes)),
+        notes=tuple(_notes(recorder, grown.rows)),
         storage_bytes=tuple(tensors.storage_bytes),
     )
 
 
-def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
+def _notes(recorder: Recorder, nodes: Sequence[Row]) -> Iterator[str]:
     """What one should know of parts that are not seen as they are."""
     kinds = {row[KIND] for row in recorder.rows.ops}
-    of_nodes = {node.kind for node in nodes}
+    of_nodes = {row[frozen.KIND] for row in nodes}
     if "checkpoint" in of_nodes:
         yield "a reentrant checkpoint is one node; the graph of what ran in it is made in backward"
     elif "checkpoint" in kinds:
@@ -82,7 +86,8 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
             "attention took torch's slow path, because it was recorded; unrecorded it takes the "
             "fast one, and padded places get zeros"
         )
-    unseen = sum(node.op is None and node.sequence >= recorder.tensors.started for node in nodes)
+    started = recorder.tensors.started
+    unseen = sum(row[frozen.OP] is None and row[frozen.SEQUENCE] >= started for row in nodes)
     if unseen:
         yield (
             f"{count(unseen, 'node')} made by code that calls no function of torch in Python, "
@@ -92,67 +97,92 @@ def _notes(recorder: Recorder, nodes: Sequence[Node]) -> Iterator[str]:
         yield "inside a transform of torch.func gradients have no nodes that could be shown"
 
 
+# Columns instead of rows: `zip` and `map` make the records without a step in Python for each
+
+
 def _parts(
-    ops: Sequence[list[Any]],
-    late: Mapping[int, Sequence[int]],
-    values: Sequence[tuple[Any, ...]],
+    ops: Sequence[Row],
+    values: Sequence[Row],
     figures: Sequence[tuple[Any, Any]],
-    nodes: tuple[Node, ...],
+    nodes: Sequence[Row],
     node_of: Sequence[int | None],
+    seen: Seen | None,
+    ran: Sequence[Seen],
 ) -> Parts:
-    """The records made of the columns; see `Rows`, `Tensors` and `Grown`."""
-    return Parts(_ops(ops, late, nodes, node_of), _values(values, figures, node_of), nodes)
+    """The records made of the rows; see `Rows`, `Tensors` and `Grown`.
 
-
-def _values(
-    rows: Sequence[tuple[Any, ...]],
-    figures: Sequence[tuple[Any, Any]],
-    node_of: Sequence[int | None],
-) -> tuple[Value, ...]:
-    figures = figures or [(None, None)] * len(rows)
-    return tuple(
-        [
-            _make(Value, (i, *row[:2], *row[2], *row[3:], node, *two))
-            for i, (row, node, two) in enumerate(zip(rows, node_of, figures, strict=True))
-        ]
+    Args:
+        ops: rows of ops.
+        values: rows of values.
+        figures: of the values.
+        nodes: rows of nodes.
+        node_of: of each value.
+        seen: the backwards in the recorded code.
+        ran: the backwards after it.
+    """
+    backwards = [seen, *ran] if seen else ran
+    filled = nodes
+    for one in backwards:
+        filled = one.fill(filled)
+    return Parts(
+        _ops(ops, nodes, node_of),
+        _values(values, figures, node_of),
+        tuple(filled) if backwards else frozen.nodes_of(nodes),
     )
 
 
-def _ops(
-    rows: Sequence[list[Any]],
-    late: Mapping[int, Sequence[int]],
-    nodes: Sequence[Node],
+def _values(
+    rows: Sequence[Row],
+    figures: Sequence[tuple[Any, Any]],
     node_of: Sequence[int | None],
+) -> tuple[Value, ...]:
+    if not rows:
+        return ()
+    columns = list(zip(*rows, strict=True))
+    looks = zip(*columns[LOOK], strict=True)
+    figures = figures or [(None, None)] * len(rows)
+    fields = *columns[:LOOK], *looks, *columns[LOOK + 1 : ORIGIN], node_of
+    return tuple(map(partial(_make, Value), zip(*fields, *zip(*figures, strict=True), strict=True)))
+
+
+def _ops(
+    rows: Sequence[Row], nodes: Sequence[Row], node_of: Sequence[int | None]
 ) -> tuple[Op, ...]:
     """The rows, with the nodes that each op made and the node of its result."""
-    for op, outputs in late.items():
-        rows[op][OUTPUTS] += tuple(outputs)
-    kept: set[int] = set()
+    if not rows:
+        return ()
+    mine: list[tuple[int, ...]] = [()] * len(rows)
     for node in nodes:
-        if node.op is not None:
-            rows[node.op][NODES] += (node.index,)
-    leaves = {node.index for node in nodes if node.kind == "accumulate"}
-    for row in rows:
-        if row[NODES]:
-            row[NODES] = mine = tuple(sorted(row[NODES]))
-            row[SAVED_BYTES] = _saved_bytes([nodes[place] for place in mine], kept)
-        for output in row[OUTPUTS]:
-            node = node_of[output]
-            if node is not None and node not in leaves:
-                row[NODE] = node
-                break
-    return tuple([_make(Op, row) for row in rows])
+        op = node[frozen.OP]
+        if op is not None:
+            mine[op] += (node[0],)
+    leaves = {node[0] for node in nodes if node[frozen.KIND] == "accumulate"}
+    behind = [None if node in leaves else node for node in node_of]
+    columns: list[Any] = list(zip(*rows, strict=True))
+    columns[NODES] = mine
+    columns[SAVED_BYTES] = _saved_bytes(mine, [node[frozen.SAVED] for node in nodes])
+    columns[NODE] = [
+        behind[outputs[0]] if len(outputs) == 1 else _first(behind, outputs)
+        for outputs in columns[OUTPUTS]
+    ]
+    return tuple(map(partial(_make, Op), zip(*columns, strict=True)))
 
 
-def _saved_bytes(nodes: Sequence[Node], kept: set[int]) -> int:
-    """What these nodes keep of storages that no earlier op kept, the largest view of each."""
-    own = 0
+def _first(behind: Sequence[int | None], outputs: Sequence[int]) -> int | None:
+    return next((behind[output] for output in outputs if behind[output] is not None), None)
+
+
+def _saved_bytes(mine: Sequence[Sequence[int]], kept_by: Sequence[Sequence[Saved]]) -> list[int]:
+    """What the nodes of each op keep of storages that no earlier op kept: their largest views."""
+    found = [0] * len(mine)
+    first: dict[int, int] = {}  # the op that kept a storage first
     sizes: dict[int, int] = {}
-    for node in nodes:
-        for saved in node.saved:
-            if saved.storage is None:
-                own += saved.bytes
-            elif saved.storage not in kept:
-                sizes[saved.storage] = max(saved.bytes, sizes.get(saved.storage, 0))
-    kept.update(sizes)
-    return own + sum(sizes.values())
+    for op, places in enumerate(mine):
+        for place in places:
+            for _, _, _, size, storage, _, _ in kept_by[place]:
+                if storage is None:
+                    found[op] += size
+                elif first.setdefault(storage, op) == op and size > sizes.get(storage, 0):
+                    found[op] += size - sizes.get(storage, 0)
+                    sizes[storage] = size
+    return found

@@ -4,19 +4,36 @@ A `backward()` inside the recorded code frees what the nodes keep, so they are r
 and watched while it runs. Otherwise everything is read once, at the end.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import torch
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Rows
-from pytorch_lab.graph.recording.tensors import Look, Tensors
-from pytorch_lab.graph.schema import Node, Shape
+from pytorch_lab.graph.recording.tensors import LOOK, STORAGE, Tensors
+from pytorch_lab.graph.schema import Node, Saved, Shape
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
-from pytorch_lab.graph.walking.autograd import Identity, Live, freeze, spell, walk
+from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.graph.walking.backward import Seen, watch
+from pytorch_lab.graph.walking.frozen import (
+    KIND,
+    NEXT,
+    SEQUENCE,
+    Identity,
+    Reader,
+    Row,
+    node_rows,
+    nodes_of,
+)
+from pytorch_lab.graph.walking.nodes import spell
+
+_look = itemgetter(LOOK)
+_kept = itemgetter(0, 1, 4)  # of a look: shape, dtype, bytes
+_saved = partial(tuple.__new__, Saved)
 
 
 class Grown:
@@ -24,14 +41,14 @@ class Grown:
 
     Attributes:
         live: torch's nodes.
-        nodes: their records, by place.
+        rows: what was read of them, by place: the fields of `record.Node`.
         seen: what backward did, if one ran.
         reached: the leaves' nodes that the last backward inside the recorded code reached.
     """
 
     def __init__(self, tensors: Tensors, names: Names, values: str) -> None:
         self.live = Live()
-        self.nodes: list[Node] = []
+        self.rows: list[Row] = []
         self.seen: Seen | None = None
         self.reached: list[int] = []
         self._tensors = tensors
@@ -47,15 +64,13 @@ class Grown:
         for tensor in self._tensors.living():
             if tensor.grad_fn not in live.place:
                 live.add(tensor)
-        look = _Reader(rows, self._tensors, self._names)
-        self.nodes += freeze(
-            live,
-            names=look.name,
-            identify=look.identify,
-            op_of_node=look.op_of,
-            received=look.received(),
-            places=range(len(self.nodes), len(live)),
-        )
+        reader = _Known(rows, self._tensors, self._names)
+        self.rows += node_rows(live, reader, len(self.rows))
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The records of the nodes."""
+        return nodes_of(self.rows)
 
     def watched(self, roots: Sequence[torch.Tensor], run: Callable[[], Any]) -> Any:
         """Run a backward through what has been read, and note what it does."""
@@ -81,11 +96,11 @@ class Grown:
     def nodes_of_values(self) -> list[int | None]:
         """The node of each value, if it is still there."""
         live = self.live.nodes
-        places = {node.sequence: node.index for node in self.nodes}
-        for node in self.nodes:
-            if node.kind == "accumulate":
-                places[-1 - id(live[node.index].variable)] = node.index
-        return [None if origin is None else places.get(origin) for origin in self._tensors.origins]
+        places = {row[SEQUENCE]: row[0] for row in self.rows}
+        for row in self.rows:
+            if row[KIND] == "accumulate":
+                places[-1 - id(live[row[0]].variable)] = row[0]
+        return list(map(places.get, self._tensors.origins()))
 
     def from_results(self, results: Sequence[torch.Tensor]) -> None:
         """Number the nodes anew, so that the places are those of `walk(results)` as far as it goes.
@@ -95,16 +110,16 @@ class Grown:
         ahead = walk(results)
         order = [self.live.place[node] for node in ahead.nodes]
         known = set(order)
-        order += [place for place in range(len(self.nodes)) if place not in known]
+        order += [place for place in range(len(self.rows)) if place not in known]
         new = [0] * len(order)
         for place, old in enumerate(order):
             new[old] = place
-        self.nodes = [
-            self.nodes[old]._replace(
-                index=place, next=tuple([new[target] for target in self.nodes[old].next])
-            )
+        rows = self.rows
+        self.rows = [
+            (place, *rows[old][1:NEXT], tuple([new[at] for at in rows[old][NEXT]]),
+             *rows[old][NEXT + 1 :])
             for place, old in enumerate(order)
-        ]
+        ]  # fmt: skip
         for old in order[len(ahead) :]:
             ahead.add(self.live.nodes[old])
         self.live = ahead
@@ -113,63 +128,60 @@ class Grown:
             self.add(seen, new)
 
 
-class _Reader:
+class _Known(Reader):
     """What the recording knows about nodes and about the tensors that they keep."""
 
     def __init__(self, rows: Rows, tensors: Tensors, names: Names) -> None:
-        made = sorted(rows.made)
-        self._before = [one[0] for one in made]
-        self._after = [one[1] for one in made]
-        self._made_by = [one[2] for one in made]
+        super().__init__(lambda leaf: names.tensors.get(id(leaf), ("", ""))[1])
+        self.ops = rows.made
+        self.looks = dict(zip(tensors.origins(), map(_look, tensors.rows), strict=True))
         self._ops = rows.ops
         self._values = tensors.rows
         self._tensors = tensors
-        self._names = names.tensors
+        self._last = tensors.known
 
-    def op_of(self, place: int, sequence: int) -> int | None:
-        """The op that made a node: torch's count of nodes was there while it ran."""
-        at = bisect_right(self._before, sequence) - 1
-        return self._made_by[at] if at >= 0 and sequence < self._after[at] else None
+    def saved(
+        self, name: str, nodes: Sequence[Any], tensors: Sequence[Any], ops: Sequence[int | None]
+    ) -> list[Saved | None]:
+        """Most are values that were met themselves and never written to."""
+        entries = map(self._last.get, map(id, tensors))
+        values = self._values
+        return [
+            None
+            if tensor is None
+            else _saved((name, *_kept(values[known[3]][LOOK]), known[4], 0, known[3]))
+            if known is not None and known[0]() is tensor and not known[1] and not tensor._version
+            else self.save(name, node, tensor, op)
+            for known, node, tensor, op in zip(entries, nodes, tensors, ops, strict=True)
+        ]
 
-    def received(self) -> dict[int, Look]:
-        """What the gradient of each node looks like: as the result that the node belongs to."""
-        return {
-            origin: row[2]
-            for origin, row in zip(self._tensors.origins, self._values, strict=True)
-            if origin is not None and origin >= 0
-        }
-
-    def name(self, leaf: torch.Tensor) -> str:
-        """The name of a leaf tensor; empty if nobody named it."""
-        return self._names.get(id(leaf), ("", ""))[1]
-
-    def identify(self, tensor: torch.Tensor, op: int | None) -> Identity | None:
+    def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Which value a saved tensor is: known itself, or by its memory among those of the op."""
-        known = self._tensors.last(tensor)
-        if known is None:
+        known = self._last.get(id(tensor))
+        if known is None or known[0]() is not tensor:
             return self._by_memory(tensor, op)
         value = known[3]
         if known[1] and op is not None:  # it was written to: which of its versions did the op see?
-            value = self._of_op(op, known[4], sizes_of(tensor))
-            if value is None:
-                value = known[3]
-        look = self._values[value][2]
-        return look[0], look[1], look[4], known[4], value
+            found = self._of_op(op, known[4], sizes_of(tensor))
+            value = value if found is None else found
+        look = self._values[value][LOOK]
+        return *_kept(look), known[4], value
 
-    def _by_memory(self, tensor: torch.Tensor, op: int | None) -> Identity | None:
+    def _by_memory(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Torch saves a result as a new tensor that shares its memory."""
         storage = self._tensors.number(tensor)
         if storage is None:
-            return None
+            return super().identify(tensor, op)
         value = None if op is None else self._of_op(op, storage, sizes_of(tensor))
         if value is not None:
-            look = self._values[value][2]
-            return look[0], look[1], look[4], storage, value
+            look = self._values[value][LOOK]
+            return *_kept(look), storage, value
         return sizes_of(tensor), spell(tensor.dtype), size_of(tensor), storage, None
 
     def _of_op(self, op: int, storage: int, shape: Shape) -> int | None:
         row, values = self._ops[op], self._values
-        for place in row[OUTPUTS] + row[INPUTS]:
-            if values[place][6] == storage and values[place][2][0] == shape:
+        for place in chain(row[OUTPUTS], row[INPUTS]):
+            value = values[place]
+            if value[STORAGE] == storage and value[LOOK][0] == shape:
                 return place
         return None

@@ -22,7 +22,7 @@ from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
 from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
-from pytorch_lab.graph.recording.traits import Trait, trait_of
+from pytorch_lab.graph.recording.traits import TRAITS, Trait, trait_of
 from pytorch_lab.graph.torch_private import (
     count_modes,
     is_autocast,
@@ -60,7 +60,7 @@ class Recorder(TorchFunctionMode):
         self.names = names
         self.sites = Sites()
         self.rows = Rows()
-        self._ops, self._nodes_made = self.rows.ops, self.rows.made
+        self._ops, self._maker_of = self.rows.ops, self.rows.made
         self.tensors = Tensors(names, values, node_count(), self.rows)
         self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
         self.grown = Grown(self.tensors, names, values)
@@ -71,7 +71,6 @@ class Recorder(TorchFunctionMode):
         self._counts: dict[int, int] = {}
         self._open: list[Region] = []
         self.end: types.FrameType | None = None  # the frame that calls the reader's code
-        self._traits: dict[Any, Trait] = {}
         self.left_fast_path = self.elsewhere = False
         self._handles: list[Any] = []
         self._above: list[Any] = []  # modes that the reader's code put above this one
@@ -171,9 +170,7 @@ class Recorder(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """One call of a torch function, by whoever."""
-        trait = self._traits.get(func)
-        if trait is None:
-            trait = self._traits[func] = trait_of(func)
+        trait = TRAITS.get(func) or trait_of(func)
         if not trait[1]:
             return func(*args, **kwargs) if kwargs else func(*args)
         if types:  # a class of the reader's would run its own code for each look at a tensor
@@ -248,12 +245,12 @@ class Recorder(TorchFunctionMode):
         autocast = _autocast_dtype() if is_autocast() else None
         path = "" if call is None else self.calls[call][0]
         op, after = len(self._ops), node_count()
-        if after > before:
-            self._nodes_made.append((before, after, op))
+        for sequence in range(before, after):
+            self._maker_of[sequence] = op
         read = tuple([known[3] for known in inputs])
         self._ops.append(
-            [op, name, kind, site, path, call, read, outputs, None, (), 0, in_place, grad_mode,
-             autocast, inside, _clock() - start]
+            (op, name, kind, site, path, call, read, outputs, None, (), 0, in_place, grad_mode,
+             autocast, inside, _clock() - start)
         )  # fmt: skip
 
     def _backward(
@@ -269,11 +266,10 @@ class Recorder(TorchFunctionMode):
         made = []
         for place in self.grown.reached:
             leaf = self.grown.live.nodes[place].variable
-            name = self.grown.nodes[place].parameter
             if leaf.grad is not None:
-                made.append(
-                    self.tensors.made(leaf.grad, op, [], None, f"{name}.grad" if name else "")[3]
-                )
+                name = self.names.tensors.get(id(leaf), ("", ""))[1]
+                name = f"{name}.grad" if name else ""
+                made.append(self.tensors.made(leaf.grad, op, [], None, name)[3])
         return made
 
     def _written(self, inputs: list[Known], op: int) -> list[torch.Tensor]:
@@ -322,9 +318,8 @@ class Recorder(TorchFunctionMode):
     def _close(self, keep: int) -> None:
         while len(self._open) > keep:
             region = self._open.pop()
-            row = self._ops[region.op]
-            row[ELAPSED] = _clock() - region.start_ns
-            self.tensors.close_region(region.op, row[KIND])
+            self.rows.change(region.op, ELAPSED, _clock() - region.start_ns)
+            self.tensors.close_region(region.op, self._ops[region.op][KIND])
 
 
 _WITHOUT_RESULT = frozenset({"exit", "backward", "compiled"})

@@ -4,48 +4,38 @@ from typing import Any, NamedTuple
 
 from pytorch_lab.graph.schema import NOWHERE
 
-# Where `record.Op` keeps what is filled in later
+Row = tuple[Any, ...]
+
+# Where `record.Op` keeps what is looked at or filled in later
 NAME, KIND, INPUTS, OUTPUTS, NODE, NODES, SAVED_BYTES = 1, 2, 6, 7, 8, 9, 10
 ELAPSED = 15
 
 
 class Rows:
-    """The ops of one recording, each a list of the fields of `record.Op`.
+    """The ops of one recording, each a tuple of the fields of `record.Op`.
 
     Attributes:
         ops: the ops.
-        made: for each op that made nodes: torch's count of nodes before and after it, and the op.
+        made: which op made a node, by torch's count of nodes.
     """
 
     def __init__(self) -> None:
-        self.ops: list[list[Any]] = []
-        self.made: list[tuple[int, int, int]] = []
+        self.ops: list[Row] = []
+        self.made: dict[int, int] = {}
 
     def function(self, name: str, kind: str, sequence: int) -> int:
         """An op that was not seen itself but left a node; its place."""
-        index = len(self.ops)
-        self.made.append((sequence, sequence + 1, index))
+        op = len(self.ops)
+        self.made[sequence] = op
         self.ops.append(
-            [
-                index,
-                name,
-                kind,
-                NOWHERE,
-                "",
-                None,
-                (),
-                (),
-                None,
-                (),
-                0,
-                False,
-                "grad",
-                None,
-                None,
-                0,
-            ]
+            (op, name, kind, NOWHERE, "", None, (), (), None, (), 0, False, "grad", None, None, 0)
         )
-        return index
+        return op
+
+    def change(self, op: int, field: int, value: Any) -> None:
+        """Give a field of an op another value."""
+        row = self.ops[op]
+        self.ops[op] = (*row[:field], value, *row[field + 1 :])
 
 
 class Entered(NamedTuple):

@@ -15,13 +15,16 @@ from typing import Any
 import torch
 
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.recording.rows import OUTPUTS, Rows
+from pytorch_lab.graph.recording.rows import OUTPUTS, Row, Rows
 from pytorch_lab.graph.schema import Shape
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
+from pytorch_lab.graph.walking.frozen import Look
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
 Known = tuple[Any, int | None, bool, int, int]
-Look = tuple[Shape, str, str, Shape, int]  # shape, dtype, device, stride, bytes
+
+# Where the row of a value keeps what is asked for again
+NAME, LOOK, STORAGE, VIEW_OF, OP, ORIGIN = 2, 3, 7, 8, 9, 10
 
 _reference = weakref.ref
 ATOM, TENSOR, HOLDER = range(3)
@@ -45,24 +48,25 @@ class Tensors:
     """All values of one recording, as rows.
 
     Attributes:
-        rows: `(kind, name, look, requires_grad, is_leaf, version, storage, view_of, op)`.
-        origins: of each row the number of its node, as torch counts them; -1 less the `id` of a
-            leaf that asks for a gradient; else None. Nodes are not held: they hold all they saved.
+        rows: `(place, kind, name, look, requires_grad, is_leaf, version, storage, view_of, op,
+            origin)`. The origin is the number of its node, as torch counts them; -1 less the `id`
+            of a leaf that asks for a gradient; else None. Nodes are not held: they hold all they
+            saved.
         figures: of each row its statistics and its numbers; empty with `values="none"`.
         storage_bytes: of each storage.
         writer: the last op that wrote to a storage.
         late: results of ops that showed only when they were used; see `_maker`.
+        known: the tensors that were met, by their `id`.
     """
 
     def __init__(self, names: Names, values: str, started: int, ops: Rows) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-        self.origins: list[int | None] = []
+        self.rows: list[Row] = []
         self.figures: list[tuple[Any, Any]] = []
         self.storage_bytes: list[int] = []
         self.writer: dict[int, int] = {}
         self.late: dict[int, list[int]] = {}
         self.addresses: dict[int, int] = {}  # of a storage, to its number
-        self._known: dict[int, Known] = {}
+        self.known: dict[int, Known] = {}
         self._weak: list[Any] = []  # counts on storages
         self._looks: dict[Any, Look] = {}
         self._names = names
@@ -74,39 +78,38 @@ class Tensors:
 
     def read(self, arguments: Iterable[Any], found: list[Known]) -> None:
         """Find the tensors among arguments: what is known of each goes to `found`."""
-        table = self._known
+        table = self.known
         for argument in arguments:
+            entry = table.get(id(argument))
+            if (
+                entry is not None
+                and entry[0]() is argument
+                and entry[1] is not None
+                and entry[1] == argument._version
+                and entry[2] is argument.requires_grad
+            ):
+                found.append(entry)
+                continue
             kind = _kinds.get(type(argument))
             if kind is None:
                 kind = kind_of_type(type(argument))
             if kind == TENSOR:
-                entry = table.get(id(argument))
-                if (
-                    entry is None
-                    or entry[0]() is not argument
-                    or entry[1] is None
-                    or entry[1] != argument._version
-                    or entry[2] is not argument.requires_grad
-                ):
-                    entry = self.met(argument)
-                found.append(entry)
+                found.append(self.met(argument))
             elif kind == HOLDER:
-                held = argument.values() if isinstance(argument, dict) else argument
-                self.read(held, found)
+                self.read(argument.values() if isinstance(argument, dict) else argument, found)
 
     def met(self, tensor: torch.Tensor) -> Known:
         """The value that a tensor is now; a new row if it changed or was never seen."""
-        old = self._known.get(id(tensor))
+        old = self.known.get(id(tensor))
         if old is None or old[0]() is not tensor:
             return self._first_met(tensor)
         version = version_of(tensor)
         if version == old[1] and tensor.requires_grad is old[2]:
             return old
-        before = self.rows[old[3]]
         op = self._maker(tensor.grad_fn)
         if op is None:
             op = self.writer.get(old[4])
-        return self._late(self._again(tensor, old, before[1], op), op)
+        return self._late(self._again(tensor, old, self.rows[old[3]][NAME], op), op)
 
     def _first_met(self, tensor: torch.Tensor) -> Known:
         kind, name = self._names.tensors.get(id(tensor), ("constant", ""))
@@ -167,18 +170,19 @@ class Tensors:
             origin: the number of its node, if it has one and that is known already.
             name: for a tensor that has none.
         """
-        old = self._known.get(id(tensor))
+        old = self.known.get(id(tensor))
         if old is None or old[0]() is not tensor:
             return self._new(tensor, "result", name, inputs, op, origin)
         if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
             return old
-        return self._again(tensor, old, self.rows[old[3]][1] or name, op)
+        return self._again(tensor, old, self.rows[old[3]][NAME] or name, op)
 
     def _again(self, tensor: torch.Tensor, old: Known, name: str, op: int | None) -> Known:
         """A known tensor that is not what it was."""
-        entry = (old[0], version_of(tensor), tensor.requires_grad, len(self.rows), old[4])
-        self._row(tensor, entry, "result", name, None, self.rows[old[3]][7], op)
-        return entry
+        storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
+        return self._row(
+            tensor, old[0], version_of(tensor), storage, view_of, "result", name, op, None
+        )
 
     def _new(
         self,
@@ -205,9 +209,9 @@ class Tensors:
         except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
             version = version_of(tensor)
             storage, view_of = self._odd_storage(tensor, inputs)
-        entry = (_reference(tensor), version, tensor.requires_grad, len(self.rows), storage)
-        self._row(tensor, entry, kind, name, origin, view_of, op)
-        return entry
+        return self._row(
+            tensor, _reference(tensor), version, storage, view_of, kind, name, op, origin
+        )
 
     def _odd_storage(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
         number = self.number(tensor)
@@ -226,43 +230,51 @@ class Tensors:
     def _row(
         self,
         tensor: torch.Tensor,
-        entry: Known,
+        reference: Any,
+        version: int | None,
+        storage: int,
+        view_of: int | None,
         kind: str,
         name: str,
-        origin: int | None,
-        view_of: int | None,
         op: int | None,
-    ) -> None:
-        _, version, asks, _, storage = entry
+        origin: int | None,
+    ) -> Known:
+        asks = tensor.requires_grad
         leaf = not asks
-        if origin is None and asks:
+        if asks and origin is None:
             node = tensor.grad_fn
             leaf = node is None
             origin = -1 - id(tensor) if node is None else node._sequence_nr()
-        key: Any = None
         try:
-            key = (tensor.shape, tensor.stride(), tensor.dtype, tensor.device)
-            look = self._looks[key]
+            look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
         except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
             look = (*_spelled(tensor), (), size_of(tensor))
-        except KeyError:
+        except KeyError as missing:
+            key = missing.args[0]
             stride = () if tensor.is_nested else key[1]
             look = self._looks[key] = (*_spelled(tensor), stride, size_of(tensor))
-        self._known[id(tensor)] = entry
-        self.origins.append(origin if asks else None)
-        self.rows.append((kind, name, look, asks, leaf, version, storage, view_of, op))
+        place = len(self.rows)
+        known = self.known[id(tensor)] = (reference, version, asks, place, storage)
+        self.rows.append(
+            (place, kind, name, look, asks, leaf, version, storage, view_of, op, origin)
+        )
         if self._values != "none":
             numbers = numbers_of(tensor) if self._values == "full" else None
             self.figures.append((summarise(tensor), numbers))
+        return known
+
+    def origins(self) -> list[int | None]:
+        """The node of each value; see `rows`."""
+        return [row[ORIGIN] for row in self.rows]
 
     def living(self) -> list[torch.Tensor]:
         """The tensors with a graph that are still alive, in the order in which they were met."""
-        alive = [known[0]() for known in self._known.values() if known[2]]
+        alive = [known[0]() for known in self.known.values() if known[2]]
         return [tensor for tensor in alive if tensor is not None and tensor.grad_fn is not None]
 
     def last(self, tensor: torch.Tensor) -> Known | None:
         """What was known last of a tensor; None if it was never met."""
-        known = self._known.get(id(tensor))
+        known = self.known.get(id(tensor))
         return known if known is not None and known[0]() is tensor else None
 
     def number(self, tensor: torch.Tensor) -> int | None:
@@ -274,11 +286,11 @@ class Tensors:
 
     def release(self) -> None:
         """Give back the addresses; afterwards nothing of torch is held."""
+        free = torch.UntypedStorage._free_weak_ref
         for weak in self._weak:
-            torch.UntypedStorage._free_weak_ref(weak)
+            free(weak)
         self._weak.clear()
-        self._known.clear()
-        self.origins.clear()
+        self.known.clear()
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

@@ -131,6 +131,18 @@ def trait_of(func: Any) -> Trait:
         >>> trait_of(torch.Tensor.shape.__get__).kind, trait_of(torch.Tensor.data.__get__).kind
         ('', 'detach')
     """
+    known = TRAITS.get(func)
+    if known is None:
+        known = _judge(func)
+        if (getattr(func, "__module__", None) or "torch").startswith("torch"):
+            TRAITS[func] = known
+    return known
+
+
+TRAITS: dict[Any, Trait] = {}  # of torch's own functions, which never die
+
+
+def _judge(func: Any) -> Trait:
     name = getattr(func, "__name__", None) or str(func)
     if name in ("__get__", "__set__"):
         return _property(name, getattr(getattr(func, "__self__", None), "__name__", ""))

@@ -17,8 +17,9 @@ import torch
 from pytorch_lab.graph.schema import Node, Stats
 from pytorch_lab.graph.torch_private import current_node
 from pytorch_lab.graph.walking.autograd import Live
+from pytorch_lab.graph.walking.frozen import FREED, GRADS, NUMBERS, SAVED, SHAPES, Row, nodes_of
 from pytorch_lab.graph.walking.hooks import our_handles
-from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, is_freed
+from pytorch_lab.graph.walking.nodes import alike, freed
 
 Summary = Callable[[torch.Tensor], Stats | None]
 Numbers = tuple[float, ...] | None
@@ -47,26 +48,26 @@ class Seen:
         self.accumulated: dict[int, str] = {}
         self.empty: frozenset[int] = frozenset()
 
-    def fill(self, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    def fill(self, nodes: Sequence[Row]) -> tuple[Node, ...]:
         """The records with what backward added to them: `grads`, `numbers` and `freed`.
 
         Args:
-            nodes: frozen before backward.
+            nodes: frozen before backward, or their rows.
         """
-        ran, empty, grads, numbers = set(self.order), self.empty, self.grads, self.numbers
-        filled = []
-        for node in nodes:
-            place = node.index
-            received = grads.get(place) or ((None,) * len(node.shapes) if place in ran else ())
-            freed = place in empty if node.saved else None
-            if received or freed is not None:
-                # `_replace` takes three times as long
-                node = tuple.__new__(
-                    Node,
-                    (*node[:9], freed, *node[10:13], received, node[14], numbers.get(place, ())),
-                )
-            filled.append(node)
-        return tuple(filled)
+        if not nodes:
+            return ()
+        columns: list[Any] = list(zip(*nodes, strict=True))
+        empty, shapes = self.empty, columns[SHAPES]
+        columns[FREED] = [
+            place in empty if saved else None for place, saved in enumerate(columns[SAVED])
+        ]
+        grads = columns[GRADS] = list(columns[GRADS])
+        for place in self.order:
+            grads[place] = self.grads.get(place) or (None,) * len(shapes[place])
+        numbers = columns[NUMBERS] = list(columns[NUMBERS])
+        for place, elements in self.numbers.items():
+            numbers[place] = elements
+        return nodes_of(zip(*columns, strict=True))
 
 
 @contextmanager
@@ -84,7 +85,8 @@ def watch(
 
     Example:
         >>> import torch
-        >>> from pytorch_lab.graph.walking.autograd import freeze, walk
+        >>> from pytorch_lab.graph.walking.autograd import walk
+        >>> from pytorch_lab.graph.walking.frozen import freeze
         >>> x = torch.ones(3, requires_grad=True)
         >>> loss = x.exp().sum()
         >>> live = walk([loss])
@@ -99,11 +101,11 @@ def watch(
         [None, True, None]
     """
     seen = Seen()
-    about = [KNOWN_TYPES.get(type(node)) or about_type(node) for node in live.nodes]
     had = {
-        place: live.nodes[place].variable.grad is not None
-        for place, (_, kind, _) in enumerate(about)
+        place: node.variable.grad is not None
+        for places, nodes, (_, kind, _) in alike(live.nodes, range(len(live)))
         if kind == "accumulate"
+        for place, node in zip(places, nodes, strict=True)
     }
     with ExitStack() as hooks:
         with our_handles():
@@ -116,11 +118,7 @@ def watch(
         finally:
             for place in had.keys() & set(seen.order):
                 seen.accumulated[place] = "added" if had[place] else "set"
-            seen.empty = frozenset(
-                place
-                for place, (_, _, saved) in enumerate(about)
-                if saved and is_freed(live.nodes[place])
-            )
+            seen.empty = frozenset(freed(live.nodes))
 
 
 def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStack) -> None:

@@ -17,8 +17,9 @@ from torch.autograd.graph import GradientEdge
 
 from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.torch_private import set_grad
-from pytorch_lab.graph.walking.autograd import PACKED, Live
+from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.engines import Gradients, Stop
+from pytorch_lab.graph.walking.frozen import PACKED
 from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of, spell
 from pytorch_lab.graph.walking.turns import turns, waiting_for
 
@@ -266,7 +267,8 @@ def needs_engine(live: Live, nodes: Sequence[Node]) -> str:
 
     Example:
         >>> import torch
-        >>> from pytorch_lab.graph.walking.autograd import freeze, walk
+        >>> from pytorch_lab.graph.walking.autograd import walk
+        >>> from pytorch_lab.graph.walking.frozen import freeze
         >>> x = torch.ones(2, requires_grad=True)
         >>> live = walk([x.exp()])
         >>> needs_engine(live, freeze(live))

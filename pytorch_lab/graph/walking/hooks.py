@@ -14,7 +14,8 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from pytorch_lab.graph.schema import Node
-from pytorch_lab.graph.walking.autograd import Live, edge_of, nothing
+from pytorch_lab.graph.walking.autograd import Live, edge_of
+from pytorch_lab.graph.walking.frozen import nothing
 
 
 class Recorded:

@@ -5,6 +5,10 @@ release of torch lacks one, its part of the answer is empty.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from typing import Any
 
 import torch
@@ -13,6 +17,17 @@ Attributes = tuple[tuple[str, str], ...]
 
 _LEAF_SEQUENCE = 2**64 - 1  # what torch gives AccumulateGrad, so that it runs first
 _SAVED = "_raw_saved_"
+
+# Nodes with one output by their formula, of those that are made by the thousand
+ONE_OUTPUT = frozenset(
+    f"{name}Backward0"
+    for name in (
+        "Abs", "Add", "Addmm", "Bmm", "Cat", "Clamp", "Clone", "Cos", "Div", "Exp", "Expand",
+        "Gelu", "Log", "Mean", "Mm", "Mul", "Neg", "Permute", "Pow", "Relu", "Reshape", "Rsub",
+        "Select", "Sigmoid", "Silu", "Sin", "Slice", "Softmax", "Sqrt", "Squeeze", "Stack", "Sub",
+        "Sum", "T", "Tanh", "Transpose", "Unsqueeze", "UnsafeView", "View", "Where",
+    )
+)  # fmt: skip
 
 KNOWN_TYPES: dict[type, tuple[str, str, Attributes]] = {}
 SPELLED: dict[Any, str] = {}
@@ -82,15 +97,81 @@ def saved_tensors(node: Any) -> list[tuple[str, torch.Tensor]]:
     return [(name, data) for name, data in found if isinstance(data, torch.Tensor)]
 
 
-def version_saved(node: Any, name: str, kept: Any) -> int:
-    """The version that a tensor had when it was saved; torch tells it where it is another now."""
+def alike(
+    nodes: Sequence[Any], places: Iterable[int]
+) -> Iterator[tuple[list[int], list[Any], tuple[str, str, Attributes]]]:
+    """Nodes of one type together: their places, themselves, and what `about_type` says of them.
+
+    Args:
+        nodes: of a graph, by place.
+        places: which of them.
+    """
+    groups: defaultdict[type, list[int]] = defaultdict(list)
+    for place in places:
+        groups[type(nodes[place])].append(place)
+    for kind, group in groups.items():
+        about = about_type(nodes[group[0]])
+        if kind in KNOWN_TYPES:
+            yield group, [nodes[place] for place in group], about
+        else:
+            for place in group:
+                yield [place], [nodes[place]], about_type(nodes[place])
+
+
+def freed(nodes: Sequence[Any]) -> set[int]:
+    """The places of those that can keep something, and keep nothing (any more).
+
+    Example:
+        >>> import torch
+        >>> y = torch.ones(2, requires_grad=True).exp()
+        >>> freed([y.grad_fn])
+        set()
+        >>> y.sum().backward()
+        >>> freed([y.grad_fn])
+        {0}
+    """
+    found: set[int] = set()
+    for places, same, (_, _, attributes) in alike(nodes, range(len(nodes))):
+        if attributes:
+            held: set[int] = set()
+            for attribute, _ in attributes:
+                held.update(compress(places, _held(same, attribute)))
+            found.update(held.symmetric_difference(places))
+    return found
+
+
+def _held(nodes: list[Any], attribute: str) -> Iterable[bool]:
+    """Whether something is behind an attribute of each."""
     try:
-        kept.unpack() if "[" in name else getattr(node, f"_saved_{name}")
+        return list(map(is_not, map(attrgetter(f"{attribute}.data"), nodes), repeat(None)))
+    except (AttributeError, RuntimeError):  # a list is a tuple here, and an error once it is freed
+        return [_holds(node, attribute) for node in nodes]
+
+
+def _holds(node: Any, attribute: str) -> bool:
+    try:
+        kept = getattr(node, attribute)
+    except RuntimeError:  # a list of tensors that is freed
+        return False
+    return bool(kept) if type(kept) is tuple else kept.data is not None
+
+
+def version_saved(node: Any, name: str, tensor: torch.Tensor, listed: Any = None) -> int:
+    """The version that a tensor had when it was saved; torch tells it where it is another now.
+
+    Args:
+        node: which saved it.
+        name: as what.
+        tensor: as it is now.
+        listed: torch's own record of it if it is in a list.
+    """
+    try:
+        listed.unpack() if listed is not None else getattr(node, f"_saved_{name}")
     except RuntimeError as error:
         expected = re.search(r"expected version (\d+)", str(error))
         if expected:
             return int(expected[1])
-    return kept.data._version
+    return tensor._version
 
 
 def is_freed(node: Any) -> bool:
@@ -105,17 +186,7 @@ def is_freed(node: Any) -> bool:
         >>> is_freed(y.grad_fn)
         True
     """
-    for attribute, _ in (KNOWN_TYPES.get(type(node)) or about_type(node))[2]:
-        try:
-            kept = getattr(node, attribute)
-        except RuntimeError:  # a list of tensors that is freed
-            continue
-        if type(kept) is tuple:
-            if kept:
-                return False
-        elif kept.data is not None:
-            return False
-    return True
+    return not any(_holds(node, attribute) for attribute, _ in about_type(node)[2])
 
 
 def sequence_of(node: Any) -> int:

@@ -20,9 +20,10 @@ import torch
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.schema import Node
 from pytorch_lab.graph.stats import sizes_of
-from pytorch_lab.graph.walking.autograd import Live, edge_of, freeze, walk
+from pytorch_lab.graph.walking.autograd import Live, edge_of, walk
 from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
+from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.used import Release, is_used
 
 SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time

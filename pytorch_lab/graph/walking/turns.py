@@ -50,7 +50,8 @@ def turns(targets: Targets, nodes: Sequence[Node], start: int) -> list[int]:
 
     Example:
         >>> import torch
-        >>> from pytorch_lab.graph.walking.autograd import freeze, walk
+        >>> from pytorch_lab.graph.walking.autograd import walk
+        >>> from pytorch_lab.graph.walking.frozen import freeze
         >>> x = torch.ones(2, requires_grad=True)
         >>> live = walk([x.exp() + x.sin()])
         >>> nodes = freeze(live)
