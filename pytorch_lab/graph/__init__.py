@@ -15,11 +15,13 @@ from pytorch_lab.graph.explaining.why_gradient import why_gradient
 from pytorch_lab.graph.explaining.why_none import why_none
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.capture import record
+from pytorch_lab.graph.walking.stepper import Stepper
 
 __all__ = [
     "Explanation",
     "GraphDiff",
     "GraphRecord",
+    "Stepper",
     "compare",
     "of",
     "record",

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree, TensorInfo
+from pytorch_lab.words import WIDTH, clip, count, pad
 
-WIDTH = 80
 NAME, SHAPE, COUNT = 37, 18, 12  # widths of the columns; the marks get the rest
 MOST_LISTED = 6  # names in one line of the totals
 
@@ -125,22 +125,18 @@ def _module_lines(
     own = sum(t.numel for t in info.tensors if t.kind == "parameter") * times
     shape = _output_shape(info.output_shapes) if ran else _weight_shape(info.tensors)
     first, *more = _marks(node, unused) or [""]
-    name = _clip(_clip_branches(prefix) + name, NAME)
-    yield _line(name, _clip(shape, SHAPE), f"{own:,}" if own else "", first)
+    name = clip(_clip_branches(prefix) + name, NAME)
+    yield _line(name, clip(shape, SHAPE), f"{own:,}" if own else "", first)
     for mark in more:
-        yield _line(_clip(_clip_branches(below), NAME), "", "", mark)
+        yield _line(clip(_clip_branches(below), NAME), "", "", mark)
 
 
-def _line(name: str, shape: str, count: str, mark: str) -> str:
-    return f"{name:<{NAME}} {shape:<{SHAPE}} {count:>{COUNT}} {mark}"[:WIDTH]
+def _line(name: str, shape: str, number: str, mark: str) -> str:
+    return clip(f"{pad(name, NAME)} {pad(shape, SHAPE)} {number:>{COUNT}} {mark}", WIDTH)
 
 
 def _clip_branches(prefix: str) -> str:
     return prefix if len(prefix) <= NAME - 12 else f"{len(prefix) // 3}·· "
-
-
-def _clip(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _output_shape(shapes: tuple[str, ...]) -> str:
@@ -170,7 +166,7 @@ def _marks(node: _Node, unused: set[str]) -> list[str]:
             part = "" if len(some) == len(parameters) else f" {len(some)}/{len(parameters)}"
             marks.append(name + part)
     if info.aliases:
-        marks.append(f"{len(info.aliases) + 1} places")
+        marks.append(count(len(info.aliases) + 1, "place"))
     elif any(t.aliases for t in info.tensors):
         marks.append("shared")
     if info.lazy:
@@ -235,7 +231,7 @@ def _invisible(things: tuple[Invisible, ...]) -> Iterator[str]:
 def _what(thing: Invisible) -> str:
     facts = [thing.type if thing.shape is None else f"{thing.type} {thing.shape}"]
     if thing.n_parameters and thing.kind == "module":
-        facts.append(f"{thing.n_parameters:,} parameters")
+        facts.append(count(thing.n_parameters, "parameter"))
     if thing.line:
         facts.append(thing.line)
     if thing.used is False:

@@ -1,17 +1,16 @@
 """A comparison in 80 columns: the line that made the difference, counts, ops side by side."""
 
 import linecache
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytorch_lab.graph.schema import Op, Site
+from pytorch_lab.words import WIDTH, clip, columns, count, pad, wrap
 
 if TYPE_CHECKING:
     from pytorch_lab.graph.comparing.compare import Branch, GraphDiff
 
-WIDTH = 80
 _CELL = 38  # of one run, side by side
 _CONTEXT = 1  # ops in common that are shown before and after a difference
 _MOST_ROWS = 12  # of one difference
@@ -28,29 +27,29 @@ def diff_text(diff: "GraphDiff") -> str:
         again = there[branch.site] - 1
         lines += ["", *_branch("They part" if place == 0 else "and", branch, again)]
     if len(first) > _MOST_BRANCHES:
-        lines += ["", f"and at {len(first) - _MOST_BRANCHES} more lines"]
+        lines += ["", f"and at {count(len(first) - _MOST_BRANCHES, 'more line')}"]
     quiet = list(dict.fromkeys((b.kind, b.site.where) for b in diff.quiet))
     if quiet:
         places = ", ".join(f"{kind} at {where}" for kind, where in quiet[:_MOST_BRANCHES])
         lines += [
             "",
-            *textwrap.wrap(f"Decided differently, without ops of its own: {places}.", WIDTH),
+            *wrap(f"Decided differently, without ops of its own: {places}."),
         ]
     if diff.only_a or diff.only_b:
         lines += ["", *_table(diff)]
     for note in diff.notes:
-        lines += ["", *textwrap.wrap(f"Note: {note}", WIDTH)]
+        lines += ["", *wrap(f"Note: {note}")]
     return "\n".join(lines)
 
 
 def _counts(diff: "GraphDiff") -> str:
     if not diff.only_a and not diff.only_b:
-        many = f"{len(diff.ops)} ops are" if len(diff.ops) != 1 else "1 op is"
-        head = f"{_cut(diff.a.function, 30)}: {many} the same in both runs"
+        many = f"{count(len(diff.ops), 'op')} {'is' if len(diff.ops) == 1 else 'are'}"
+        head = f"{clip(diff.a.function, 30)}: {many} the same in both runs"
     else:
         head = (
-            f"{_cut(diff.a.function, 30)}: {len(diff.ops)} ops in common, {len(diff.only_a)} only "
-            f"in A, {len(diff.only_b)} only in B"
+            f"{clip(diff.a.function, 30)}: {count(len(diff.ops), 'op')} in common, "
+            f"{len(diff.only_a)} only in A, {len(diff.only_b)} only in B"
         )
     nodes = (
         f"autograd nodes: {len(diff.nodes)} in common, {len(diff.nodes_only_a)} only in A, "
@@ -62,8 +61,8 @@ def _counts(diff: "GraphDiff") -> str:
 def _branch(opening: str, branch: "Branch", again: int) -> Iterator[str]:
     name = f"`{branch.kind}`" if branch.kind in _KEYWORDS else _WORDS.get(branch.kind, branch.kind)
     where = branch.site.where or "an unknown line"
-    more = f" There they part {again} more time{'s' * (again > 1)}." if again else ""
-    yield from textwrap.wrap(f"{opening} at {where}, {name}: {branch.says}.{more}", WIDTH)
+    more = f" There they part {count(again, 'more time')}." if again else ""
+    yield from wrap(f"{opening} at {where}, {name}: {branch.says}.{more}")
     yield from _source(branch.site)
 
 
@@ -85,8 +84,8 @@ def _source(site: Site) -> Iterator[str]:
         return
     indent = len(text) - len(text.lstrip())
     head = f"  {site.line} | "
-    room = WIDTH - len(head)
-    yield head + _cut(text[indent:], room)
+    room = WIDTH - columns(head)
+    yield head + clip(text[indent:], room)
     if site.columns is None:
         return
     start = site.columns[0] - indent
@@ -109,7 +108,7 @@ def _table(diff: "GraphDiff") -> Iterator[str]:
             yield f"  ... {hidden} more"
         hidden = 0
         mark = "=" if one is not None and two is not None else "<" if two is None else ">"
-        yield f"{_cell(one):{_CELL}} {mark}  {_cell(two)}".rstrip()
+        yield f"{pad(_cell(one), _CELL)} {mark}  {_cell(two)}".rstrip()
     if hidden:
         yield f"  ... {hidden} more"
 
@@ -144,9 +143,5 @@ def _rows(diff: "GraphDiff") -> Iterator[tuple[Op | None, Op | None]]:
 def _cell(op: Op | None) -> str:
     if op is None:
         return ""
-    where = _cut(op.site.where, 20)
-    return f"{_cut(op.name, _CELL - 1 - len(where))} {where}".rstrip()
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    where = clip(op.site.where, 20)
+    return f"{clip(op.name, _CELL - 1 - columns(where))} {where}".rstrip()

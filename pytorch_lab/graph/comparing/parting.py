@@ -11,6 +11,7 @@ from pytorch_lab.graph.comparing.trail import Step, Trail, ends_loop, is_loop
 from pytorch_lab.graph.graph_record import GraphRecord
 from pytorch_lab.graph.recording.sites import decode
 from pytorch_lab.graph.schema import Site
+from pytorch_lab.words import count
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _parting(
     truth = truth_of(one.code, one.offset, one.outcome, decider)
     if decider.kind == "for" or (decider.kind == "comprehension" and is_loop(one.code, one.offset)):
         turns = [_turns(side, start) for side, start in ((a, hunk.a_start), (b, hunk.b_start))]
-        says = " in A, ".join(f"{n} turn{'s' * (n != 1)}" for n in turns) + " in B"
+        says = " in A, ".join(count(n, "turn") for n in turns) + " in B"
     elif truth is None:
         says = _ways(*(decode(step.code, step.outcome).line for step in (one, two)))
     else:

@@ -16,6 +16,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph.drawing.layout import Box, Layout, layout
 from pytorch_lab.graph.drawing.routes import Point
 from pytorch_lab.graph.drawing.scene import CHIP, SMALL, TITLE, Look, Scene, chip_width, scene_of
+from pytorch_lab.words import count
 
 TOP, LEAST = 58, 420
 EDGE = "#6f7983"
@@ -266,8 +267,8 @@ def _head(points: list[Point]) -> str:
 
 def _summary(record: Any) -> str:
     n_ops, n_nodes = len(record.ops), len(record.nodes)
-    parts = [f"{n_ops:,} ops"] if n_ops else []
-    parts.append(f"{n_nodes:,} nodes in the autograd graph")
+    parts = [count(n_ops, "op")] if n_ops else []
+    parts.append(f"{count(n_nodes, 'node')} in the autograd graph")
     return "  ·  ".join(parts)
 
 

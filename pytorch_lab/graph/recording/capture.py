@@ -30,7 +30,7 @@ from pytorch_lab.graph.schema import Failure
 from pytorch_lab.graph.torch_private import plain_torch
 from pytorch_lab.graph.walking.hooks import Recorded, handles_made, recorded_without_hooks
 from pytorch_lab.modules.outputs import tensors_of
-from pytorch_lab.words import message_of
+from pytorch_lab.words import count, message_of
 
 MOST_YIELDS = 1000  # items taken from a generator
 VALUES = ("none", "summary", "full")
@@ -166,7 +166,7 @@ class _Run:
         if not isinstance(result, types.GeneratorType):
             return result
         items = list(itertools.islice(result, MOST_YIELDS))
-        self.notes.append(f"it is a generator; {len(items)} items were taken from it")
+        self.notes.append(f"it is a generator; {count(len(items), 'item')} taken from it")
         return items
 
     def backward(self, record: GraphRecord) -> None:

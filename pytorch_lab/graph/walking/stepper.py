@@ -25,6 +25,7 @@ from pytorch_lab.graph.walking.direct import Direct, needs_engine
 from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
 from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.used import Release, is_used
+from pytorch_lab.words import count
 
 SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
 
@@ -207,7 +208,7 @@ class Stepper:
         self.close()
 
     def __repr__(self) -> str:
-        ran = f"{len(self.order)} of {len(self.nodes)} nodes ran"
+        ran = f"{len(self.order)} of {count(len(self.nodes), 'node')} ran"
         return f"<Stepper: {ran}, {f'next is {self.node.name}' if self.node else 'done'}>"
 
     def _go(self, stop: Stop | None) -> Node | None:
@@ -244,8 +245,8 @@ class Stepper:
         came = self._driver.gradients
         if len(self._shown) != len(came):
             raise UsageError(
-                f"expected {len(came)} gradients for {self.node.name}, got {len(self._shown)}; "
-                f"put a tensor into the list, don't add or remove one"
+                f"expected {count(len(came), 'gradient')} for {self.node.name}, got "
+                f"{len(self._shown)}; put a tensor into the list, don't add or remove one"
             )
         changed = [
             new is not old or _version(new) != version
