@@ -202,7 +202,7 @@ def code(source: str, longest: int = 40_000) -> list[Markup]:
         >>> code("x = 1  # one")
         [Markup('<span class="n">x</span> <span class="o">=</span> ...')]
     """
-    shown = text(source, longest)
+    shown = text(source, longest).rstrip("\n")
     if len(shown) > longest:  # it was cut: colours of half a cell would mislead
         return [Markup.escape(line) for line in shown.split("\n")]
     return [Markup(line) for line in _coloured(shown).split("\n")]

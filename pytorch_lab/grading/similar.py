@@ -9,8 +9,9 @@ other. Where many wrote the same they are one group: a lesson may have said it.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
+import numpy as np
 from pygments.lexers import PythonLexer
 from pygments.token import Token
 from rapidfuzz.distance import Indel
@@ -19,6 +20,7 @@ from rapidfuzz.process import cdist
 ALIKE = 0.85  # share of the tokens that stand in both, in the same order
 SHORTEST = 30  # tokens beyond the stub; shorter answers are alike by chance
 MANY = 4  # so many students with the same text are a group, not pairs
+MOST_PAIRS = 300  # of one exercise, the nearest ones
 MOST = 1500  # different answers to one exercise; more take too long to compare
 _LONGEST = 20_000  # characters of an answer that are looked at
 
@@ -76,9 +78,11 @@ def _groups(
     for who in (sorted(writers[said]) for said in texts):
         yield from [(tuple(who), 1.0)] if len(who) >= MANY else _each_pair(who, who, 1.0)
     shares = cdist(texts, texts, scorer=Indel.normalized_similarity, score_cutoff=ALIKE)
-    for i, j in zip(*shares.nonzero(), strict=True):
+    first, second = np.triu(shares, 1).nonzero()
+    nearest = shares[first, second].argsort(kind="stable")[::-1][:MOST_PAIRS]
+    for i, j in zip(first[nearest], second[nearest], strict=True):
         one, other = writers[texts[i]], writers[texts[j]]
-        if i < j and len(one) < MANY and len(other) < MANY:
+        if len(one) < MANY and len(other) < MANY:
             yield from _each_pair(one, other, round(float(shares[i, j]), 2))
 
 
@@ -94,6 +98,7 @@ def _own(said: Sequence[str], stub: Sequence[str]) -> int:
     return (Counter(said) - Counter(stub)).total()
 
 
+@lru_cache(5000)
 def tokens(source: str) -> tuple[str, ...]:
     """The tokens of some Python that tell its form from others; it may be broken Python.
 
