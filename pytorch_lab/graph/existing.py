@@ -72,12 +72,12 @@ class _Storages(Reader):
 
     def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """See `Reader`."""
-        *look, _, _ = super().identify(tensor, op)
+        shape, dtype, size, _, _ = super().identify(tensor, op)
         try:
             address = tensor.untyped_storage()._cdata
         except (RuntimeError, NotImplementedError):  # sparse
-            return *look, None, None
-        return *look, self._numbers.setdefault(address, len(self._numbers)), None
+            return shape, dtype, size, None, None
+        return shape, dtype, size, self._numbers.setdefault(address, len(self._numbers)), None
 
 
 def _variables(frame: types.FrameType) -> Names:

@@ -121,14 +121,10 @@ def _parts(
         ran: the backwards after it.
     """
     backwards = [seen, *ran] if seen else ran
-    filled = nodes
-    for one in backwards:
+    filled = backwards[0].fill(nodes) if backwards else frozen.nodes_of(nodes)
+    for one in backwards[1:]:
         filled = one.fill(filled)
-    return Parts(
-        _ops(ops, nodes, node_of),
-        _values(values, figures, node_of),
-        tuple(filled) if backwards else frozen.nodes_of(nodes),
-    )
+    return Parts(_ops(ops, nodes, node_of), _values(values, figures, node_of), filled)
 
 
 def _values(

@@ -10,6 +10,7 @@ The reader's code is everything but torch, Python's own library and this package
 
 import sysconfig
 import types
+import weakref
 from collections.abc import Iterator
 from itertools import islice
 from linecache import getline
@@ -60,7 +61,7 @@ def is_readers_code(code: types.CodeType) -> bool:
 
 
 class Sites:
-    """The places met in one recording; each is decoded once."""
+    """The places met in one recording; each is decoded once while its code lives."""
 
     def __init__(self) -> None:
         # By id: a code object compares, and hashes, all that it consists of. The last item of each
@@ -97,8 +98,21 @@ class Sites:
         return known[0] is not None
 
     def _meet(self, code: types.CodeType) -> tuple[dict[int, Site] | None, types.CodeType]:
-        known = self._codes[id(code)] = ({} if is_readers_code(code) else None, code)
+        known = self._codes[id(code)] = (_sites_in(code), code)
         return known
+
+
+_decoded: dict[int, tuple[dict[int, Site] | None, weakref.ref[types.CodeType]]] = {}
+
+
+def _sites_in(code: types.CodeType) -> dict[int, Site] | None:
+    """What was decoded of this code by now, in any recording; None if it isn't the reader's."""
+    key = id(code)
+    known = _decoded.get(key)
+    if known is None or known[1]() is not code:
+        sites: dict[int, Site] | None = {} if is_readers_code(code) else None
+        known = _decoded[key] = (sites, weakref.ref(code, lambda _: _decoded.pop(key, None)))
+    return known[0]
 
 
 def _is_compiled(frame: types.FrameType | None) -> bool:
