@@ -19,7 +19,8 @@ _AS_NAMES = (
 _AS_PARTS = (
     "InteractiveShell ast_transformers input_transformers_post showtraceback set_custom_exc "
     "displayhook excepthook __eq__ __ne__ __getattribute__ __builtins__ __globals__ __subclasses__ "
-    "settrace setprofile _getframe f_globals f_back sys.modules"
+    "__self__ __code__ __closure__ settrace setprofile _getframe f_globals f_back tb_frame "
+    "sys.modules"
 )
 _NAMES, _PARTS = frozenset(_AS_NAMES.split()), frozenset(_AS_PARTS.split())
 

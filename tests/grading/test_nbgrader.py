@@ -62,7 +62,14 @@ def made(schema):
 
 RIGHT = "def area(r):\n    return r * r"
 WRONG = "def area(r):\n    return 1 if r == 1 else r + r"
+# No word of it is suspicious, for all of them are put together; it hushes every error up.
+SNEAK = """
+everything = getattr(print, "__se" + "lf__")
+shell = getattr(getattr(everything, "__imp" + "ort__")("IPython"), "get_ip" + "ython")()
+getattr(everything, "set" + "attr")(shell, "showtrace" + "back", lambda *a, **k: None)
+"""
 ANSWERS = {
+    "sneaks": SNEAK + WRONG,
     "right": RIGHT,
     "partly": WRONG,
     "noisy": f"import sys, warnings\nwarnings.warn('slow')\n{RIGHT}\nprint('!', file=sys.stderr)",
@@ -134,6 +141,13 @@ def test_what_does_not_come_to_its_end_or_could_forge_it_earns_nothing(rows, stu
         row = rows[student, test]
         assert row.points == 0
         assert row.status in statuses, row
+
+
+@pytest.mark.heavy
+def test_an_error_that_is_hushed_up_is_still_no_pass(rows):
+    row = rows["sneaks", "test_area"]
+    assert (row.status, row.points) == ("failed", 0)
+    assert row.reason.startswith("the check came to no end")
 
 
 @pytest.mark.heavy
@@ -217,6 +231,7 @@ GIVEN, CHECK = "import torch\nx = torch.zeros(3)", "assert torch.equal(f(x), x) 
         "import sys\nsys.modules['torch'] = f": "uses `sys.modules`",
         "from sys import modules": "uses `sys.modules`",
         "import gc": "uses `gc`",
+        "print.__self__.len = f": "uses `__self__`",
         "%%notmagic\nget_ipython()": "uses `get_ipython`",
         "exec('x = 1')": "uses `exec`",
         "x.__class__ = f": "changes `x.__class__`",
