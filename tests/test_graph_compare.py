@@ -25,6 +25,7 @@ from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import GraphDiff, compare
 from pytorch_lab.graph.comparing import alignment
 from pytorch_lab.graph.comparing.alignment import align, hunks
+from pytorch_lab.graph.comparing.compare import _run
 from pytorch_lab.modules import copies
 
 POSITIVE = torch.ones(3, requires_grad=True)
@@ -641,3 +642,39 @@ def test_an_alignment_is_as_long_as_can_be_and_early(
             assert (i + 1, j + 1) in pairs
     covered = sum(h.a_end - h.a_start for h in hunks(pairs, len(a), len(b)))
     assert covered + len(pairs) == len(a)
+
+
+def test_a_long_loop_of_python_alone_is_not_followed_turn_by_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes in it and after it is seen all the same."""
+    monkeypatch.setattr("pytorch_lab.graph.comparing.trail.MOST_QUIET", 100)
+
+    def add(a: int, b: int) -> int:
+        return a + b if a else b
+
+    def counts(x: torch.Tensor) -> torch.Tensor:
+        total = 0
+        for i in range(300):
+            for j in range(10):
+                total = add(total, i * j)
+            if i == 200:
+                x = x.exp()
+                if x.sum() > 10:
+                    x = x * 2
+        if x.sum() > 100:
+            return x * 3
+        return x
+
+    small, middle, large = torch.ones(3) * -1, torch.ones(3) * 2, torch.ones(3) * 9
+    inside = compare(counts, small, middle)
+    assert inside.branch is not None
+    assert inside.branch.condition == "x.sum() > 10"
+    after = compare(counts, middle, large)
+    assert after.branch is not None
+    assert after.branch.condition == "x.sum() > 100"
+    assert any("not followed turn by turn" in note for note in after.notes)
+    followed = max(
+        len(side.trail.steps) for side in (_run(counts, x, (x, x), {}) for x in (middle, large))
+    )
+    assert followed < 1000  # of more than 6,000

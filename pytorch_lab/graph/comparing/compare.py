@@ -194,6 +194,8 @@ def _notes(a: Side, b: Side) -> Iterator[str]:
             yield f"run {name} ended in an error: {side.record.error}"
         if not side.trail.complete:
             yield f"run {name} was too long to follow to its end"
+        if side.trail.skipped:
+            yield f"run {name} has a long loop without ops, which was not followed turn by turn"
 
 
 def _common_nodes(

@@ -24,6 +24,7 @@ from pytorch_lab.modules import reach
 
 _TOOLS = str(Path(reach.__file__).parent)  # what looks into modules while the run is recorded
 MOST_STEPS = 2_000_000  # of one run; a trail that is longer ends there
+MOST_QUIET = 20_000  # in a row without an op; then a loop is only watched for its end or an op
 
 Turns = dict[tuple[int, int, int, int], int]  # turns of the caller, code, loop, turn: to a number
 
@@ -55,6 +56,7 @@ class Trail:
         ops_before: for each step, how many ops had been recorded.
         turns: from which op on which turns hold: pairs of an op and a number.
         complete: False if the run was too long.
+        skipped: whether a long loop without ops was not followed turn by turn.
     """
 
     def __init__(self, numbers: Turns) -> None:
@@ -62,10 +64,12 @@ class Trail:
         self.ops_before: list[int] = []
         self.turns: list[tuple[int, int]] = [(0, 0)]
         self.complete = True
+        self.skipped = False
         self.now = 0
         self.on = False
         self._numbers = numbers
         self._ops: list[Any] | None = None
+        self._quiet = 0  # steps since the last op
         self._looks: dict[types.CodeType, _Look] = {}
 
     @contextmanager
@@ -87,7 +91,9 @@ class Trail:
             self.complete = self.on = False
             return
         self.steps.append(Step(kind, code, offset, outcome, self.now))
-        self.ops_before.append(self._count())
+        count = self._count()
+        self._quiet = self._quiet + 1 if self.ops_before and self.ops_before[-1] == count else 0
+        self.ops_before.append(count)
 
     def turn(self, number: int) -> None:
         """From now on other turns hold."""
@@ -98,6 +104,10 @@ class Trail:
     def number_of(self, outer: int, code: types.CodeType, loop: int, turn: int) -> int:
         """The number of a turn of a loop, within the turns around it."""
         return self._numbers.setdefault((outer, id(code), loop, turn), len(self._numbers) + 1)
+
+    def is_quiet(self) -> bool:
+        """Whether nothing but Python has run for long."""
+        return self._quiet >= MOST_QUIET and self.ops_before[-1] == self._count()
 
     def _count(self) -> int:
         if self._ops is None:
@@ -116,7 +126,7 @@ class Trail:
             readers = is_readers_code(code) and not file.startswith(_TOOLS)
             look = _look_at(code) if readers else _NOT_OURS
             self._looks[code] = look
-        if look is _NOT_OURS or not self.on:
+        if look is _NOT_OURS or not self.on or self.is_quiet():
             return None
         again = frame.f_trace
         if isinstance(again, _Follower) and again.trail is self:  # a generator that goes on
@@ -157,6 +167,8 @@ class _Follower:
         if not trail.on:
             frame.f_trace_opcodes = False
             return None
+        if event == "line" and self._goes_on_unseen(frame):
+            return self
         if event == "opcode":
             offset = frame.f_lasti
             if self.pending >= 0:
@@ -164,6 +176,10 @@ class _Follower:
             if self.loops and not self.loops[-1].start <= offset < self.loops[-1].end:
                 self._leave_loops(offset)
             self.pending = offset if offset in self.look.decisions else -1
+            if self.loops and trail.is_quiet():
+                trail.skipped = True
+                self.pending = -1
+                frame.f_trace_opcodes, frame.f_trace_lines = False, True
         elif event == "exception":
             self.pending = -1
             if not issubclass(arg[0], StopIteration | GeneratorExit):
@@ -171,6 +187,15 @@ class _Follower:
         elif event == "return":
             trail.turn(self.base)
         return self
+
+    def _goes_on_unseen(self, frame: types.FrameType) -> bool:
+        """Whether a loop of Python alone still runs; if not, it is followed again from here."""
+        outermost = self.loops[0]
+        if self.trail.is_quiet() and outermost.start <= frame.f_lasti < outermost.end:
+            return True
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        self._leave_loops(frame.f_lasti)
+        return False
 
     def resume(self) -> None:
         """A generator goes on, perhaps called from elsewhere."""
