@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbval.plugin import IPyNbCell, NbCellError
 
-from pytorch_lab.grading.kernel import UNREADABLE, KernelDied, NoKernel, TimedOut
+from pytorch_lab.grading.kernel import NO_KERNEL, UNREADABLE, KernelDied, NoKernel, TimedOut
 from pytorch_lab.grading.overlay import ROLE
 from pytorch_lab.grading.trouble import one_line, trouble
 from pytorch_lab.grading.values import bounded, judge, reveals, text
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # Verdicts to which the visible check has nothing to add.
 UNHELPED = ("passed", "not_attempted", "timed_out", "kernel_died")
+NO_REFERENCE = "the notebook holds no values to compare with"
 ALONE = "judged in a fresh kernel, without the other answers"
 
 
@@ -47,6 +48,7 @@ class GradedCell(IPyNbCell):
         self.exercise: str = known["exercise"]
         self.number: int = known["number"]
         self.reason = ""
+        self.compared = False
 
     def runtest(self) -> None:
         """Run the cell unless its exercise is over; a check also gives the verdict."""
@@ -69,7 +71,7 @@ class GradedCell(IPyNbCell):
             file.last = self
             self.execute()
         except NoKernel as error:
-            return "kernel_died", f"no kernel could be started for it: {error}".rstrip(": ")
+            return "kernel_died", f"{NO_KERNEL}: {error}".rstrip(": ")
         except (KernelDied, TimedOut, *UNREADABLE) as error:
             status, reason = status_of(error), self.lost(error)
             file.blame(self, status, reason)
@@ -77,10 +79,14 @@ class GradedCell(IPyNbCell):
         except NbCellError:
             verdict = self.what_failed()
         else:
-            verdict = ("passed", "")
+            verdict = ("passed", "") if self.is_satisfied() else ("failed", NO_REFERENCE)
         if self.role != "check":
             file.again.append(self)
         return verdict
+
+    def is_satisfied(self) -> bool:
+        """Whether a cell in which nbval found no fault is right; nbval may not have looked."""
+        return self.role != "check" or self.compared or self.config.option.lab_reference
 
     def execute(self) -> None:
         """Run the cell as nbval does."""
@@ -128,6 +134,7 @@ class GradedCell(IPyNbCell):
         """Compare what was revealed with the reference; nothing else."""
         if self.config.option.lab_reference:
             return True
+        self.compared = True
         self.reason = judge(reveals(test), reveals(ref))
         self.comparison_traceback = [self.reason]
         return not self.reason
@@ -178,7 +185,7 @@ class GradedCell(IPyNbCell):
                 for each in [c for c in cells if c.exercise in ("", self.exercise)]:
                     each.try_to_execute()
                 self.execute()
-                return True
+                return self.is_satisfied()
             except (NbCellError, NoKernel, KernelDied, TimedOut, *UNREADABLE):
                 self.test_outputs, self.reason, file.seconds[self.exercise] = first
                 return False

@@ -6,6 +6,7 @@ that is killed goes on where it stopped.
 """
 
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +24,11 @@ from pytorch_lab.grading.assignment import Exercise
 from pytorch_lab.grading.explaining import Explainer
 from pytorch_lab.grading.foreign import PERSON
 from pytorch_lab.grading.gradebook import Gradebook, Verdict, key_of
+from pytorch_lab.grading.kernel import NO_KERNEL
 from pytorch_lab.grading.misconceptions import Misconceptions, Signature, kept, signatures
 from pytorch_lab.grading.mutants import Mutant
 from pytorch_lab.grading.nbval_run import Pytest, Record
-from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.notebooks import replace, text, why_not, write
 from pytorch_lab.grading.overlay import MIME, ROLE, overlay
 from pytorch_lab.grading.trials import Trials
 from pytorch_lab.warm.worker import Worker
@@ -86,15 +88,17 @@ def judge(
     """
     keys = {student: assignment.key(notebook) for student, notebook in notebooks.items()}
     verdicts: Verdicts = {}
-    for student, key in keys.items():
-        verdicts |= {(student, exercise): said for exercise, said in book.known(key).items()}
-    settled = {student for student, _ in verdicts}
-    waiting = {s: notebook for s, notebook in notebooks.items() if s not in settled}
+    waiting = {}
+    for student, notebook in notebooks.items():
+        known = book.known(keys[student])
+        verdicts |= {(student, exercise): said for exercise, said in known.items()}
+        if not known:
+            waiting[student] = notebook
     begun(len(waiting))
     if not waiting:
         return verdicts, ""
     with ExitStack() as stack:
-        work = scratch.make("grade")
+        work = _make_work()
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         warm = stack.enter_context(Worker()).run if assignment.sandbox else None
         pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
@@ -103,14 +107,43 @@ def judge(
         batches = _write_batches(waiting, reference, work, workers)
         explain = _explainer(assignment, reference, pytest, book)
         collectors = [
-            Collector(students, keys, book, explain, heard) for students in batches.values()
+            Collector(students, keys, book, explain, heard, asked_of(notebooks))
+            for students in batches.values()
         ]
         ended = _run_all(pytest, list(batches), collectors)
     for collector in collectors:
         verdicts |= collector.verdicts
+    ended = ended or next((s.reason for s in verdicts.values() if _is_no_verdict(s)), "")
     if ended and not verdicts:
         raise LabError(f"expected pytest to run the notebooks, but {ended}.")
     return verdicts, ended
+
+
+def _make_work() -> Path:
+    try:
+        return scratch.make("grade")
+    except OSError as error:
+        raise LabError(
+            f"expected room for the run in {tempfile.gettempdir()}, but got {why_not(error)}; make "
+            "room there, or name another folder in TMPDIR. What was judged before is kept."
+        ) from None
+
+
+def asked_of(notebooks: Mapping[str, NotebookNode]) -> dict[str, set[str]]:
+    """Which exercises of each overlaid notebook are to be judged."""
+    return {
+        student: {
+            known["exercise"]
+            for cell in notebook.cells
+            if (known := cell.metadata[ROLE])["role"] == "check"
+        }
+        for student, notebook in notebooks.items()
+    }
+
+
+def _is_no_verdict(said: Verdict) -> bool:
+    """Whether the machine, and not the student's code, was to blame."""
+    return said.status == "kernel_died" and said.reason.startswith(NO_KERNEL)
 
 
 def unstable(
@@ -191,18 +224,24 @@ def _write_batches(
     """A folder for each worker, and whose notebooks are in it: `00000.ipynb` is the first's."""
     batches: dict[Path, list[str]] = {}
     for number, (student, notebook) in enumerate(waiting.items()):
-        for cell in notebook.cells:
-            known = cell.metadata[ROLE]
-            if known["role"] == "check":
-                cell.execution_count = 1  # nbval compares executed cells only
-                cell.outputs = [
-                    nbformat.v4.new_output("display_data", {MIME: value})
-                    for value in reference[known["exercise"]]
-                ]
-        students = batches.setdefault(work / f"students-{number % workers}", [])
-        write(work / f"students-{number % workers}" / f"{len(students):05}.ipynb", notebook)
+        folder = work / f"students-{number % workers}"
+        students = batches.setdefault(folder, [])
+        replace(folder / f"{len(students):05}.ipynb", prepared(notebook, reference).decode())
         students.append(student)
     return batches
+
+
+def prepared(notebook: NotebookNode, reference: Mapping[str, list[Any]]) -> bytes:
+    """An overlaid notebook with what its hidden checks must reveal, ready to be run anywhere."""
+    for cell in notebook.cells:
+        known = cell.metadata[ROLE]
+        if known["role"] == "check":
+            cell.execution_count = 1  # nbval compares executed cells only
+            cell.outputs = [
+                nbformat.v4.new_output("display_data", {MIME: value})
+                for value in reference[known["exercise"]]
+            ]
+    return text(notebook).encode()
 
 
 def _run_all(pytest: Pytest, folders: list[Path], collectors: list["Collector"]) -> str:
@@ -228,6 +267,7 @@ class Collector:
     book: Gradebook
     explain: Callable[[Record], Verdict] = Explainer([], {}, Misconceptions(list))  # noqa: RUF009
     heard: Callable[[str, Mapping[str, Verdict], float], None] = lambda *settled: None
+    asked: Mapping[str, set[str]] = field(default_factory=dict)  # by student
     verdicts: Verdicts = field(default_factory=dict)
     current: str | None = None
     since: float = field(default_factory=time.monotonic)
@@ -246,13 +286,15 @@ class Collector:
         self.verdicts[place] = said if place not in self.verdicts else TWO_VERDICTS
 
     def settle(self) -> None:
-        """Keep the verdicts on whom was heard of last."""
+        """Keep the verdicts on whom was heard of last, if all are there; else it runs again."""
         if self.current is None:
             return
         theirs = {
             e: said for (student, e), said in self.verdicts.items() if student == self.current
         }
-        self.book.keep(self.keys[self.current], self.current, theirs)
+        whole = self.asked.get(self.current, set()) <= theirs.keys()
+        if whole and not any(map(_is_no_verdict, theirs.values())):
+            self.book.keep(self.keys[self.current], self.current, theirs)
         now = time.monotonic()
         self.heard(self.current, theirs, now - self.since)
         self.current, self.since = None, now

@@ -32,6 +32,9 @@ _AT_ONCE = 100  # messages read between them
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RuntimeError)
 
 
+NO_KERNEL = "no kernel could be started for it"  # the machine's fault, so no verdict for good
+
+
 class NoKernel(Exception):
     """A kernel did not start."""
 

@@ -129,20 +129,20 @@ class GradedFile(IPyNbFile):
 
     def start_kernel(self) -> None:
         """A kernel in an empty folder, which knows nothing of pytest or of the grader's user."""
-        self.folder = str(scratch.make("kernel"))
-        work = Path(self.folder, "work")
-        work.mkdir()
         hidden = ("PYTEST_", "PYTHONSTARTUP", "COV_")
         env = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
-        env |= {
-            "IPYTHONDIR": str(Path(self.folder, "ipython")),
-            "PYTORCH_LAB_PROGRESS": str(Path(self.folder, "progress.json")),
-        }
         try:
+            self.folder = str(scratch.make("kernel"))
+            work = Path(self.folder, "work")
+            work.mkdir()
+            env |= {
+                "IPYTHONDIR": str(Path(self.folder, "ipython")),
+                "PYTORCH_LAB_PROGRESS": str(Path(self.folder, "progress.json")),
+            }
             given = self.config.option
             limits = {"memory_bytes": given.lab_memory} if given.lab_memory else {}
             self.kernel = WatchedKernel(str(work), env, sandbox=given.lab_sandbox, limits=limits)
-        except (RuntimeError, LabError, TimedOut, KernelDied) as error:
+        except (RuntimeError, LabError, OSError, TimedOut, KernelDied) as error:
             self.lose_kernel()
             raise NoKernel(str(error)) from error
 

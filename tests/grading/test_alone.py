@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pytorch_lab.grading import judging
+from pytorch_lab.grading import judging, one
 from pytorch_lab.grading.assignment import exercises
 from pytorch_lab.grading.cell import ALONE
 from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.notebooks import text
 from pytorch_lab.grading.overlay import overlay
+from pytorch_lab.warm import provisioner
 from tests.assignments import make_solution, make_submission
 
 pytestmark = pytest.mark.heavy
@@ -115,3 +117,18 @@ def test_a_second_run_says_the_same_and_tells_where_it_does_not(run):
     first, second = found[0][2:]
     assert first.status == second.status == "failed"
     assert first.reason != second.reason
+
+
+def test_one_submission_runs_anywhere_from_bytes_alone():
+    """As a worker on another machine does it: nothing but bytes goes in, and records come out."""
+    solutions = make_solution()
+    revealed = one.run_one(text(overlay(solutions, solutions).notebook).encode(), one.How())[0]
+    assert [record["status"] for record in revealed] == ["failed"] * 3  # nothing to compare with
+    reference = {record["exercise"]: record["reveals"] for record in revealed}
+    notebook = judging.prepared(overlay(solutions, HAND_IN["patches"]).notebook, reference)
+    door = provisioner.door()
+    records, ended = one.run_one(notebook, one.How(timeout_cell=15, memory_bytes=1 << 30))
+    assert ended == ""
+    assert [record["status"] for record in records] == ["passed"] * 3
+    assert records[1]["reason"] == ALONE
+    assert provisioner.door() is door  # kept warm for the next

@@ -6,6 +6,7 @@ import pytest
 
 from pytorch_lab.grading.gradebook import Gradebook
 from pytorch_lab.grading.judging import Collector
+from pytorch_lab.grading.kernel import NO_KERNEL
 from pytorch_lab.grading.nbval_run import record_in
 
 
@@ -44,6 +45,22 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
         "03.2": "passed",
     }
     assert book.known("c") == {}
+    book.close()
+
+
+def test_half_a_submission_and_a_machine_without_kernels_are_run_again():
+    book = Gradebook("sqlite://")
+    keys, asked = {"ada": "a", "bob": "b", "eve": "e"}, {"03.1", "03.2"}
+    collector = Collector(list(keys), keys, book, asked=dict.fromkeys(keys, asked))
+    no_kernel = record("00001", "03.2", "kernel_died") | {"reason": f"{NO_KERNEL}: disk full"}
+    collector.hear(record("00000", "03.1", "passed"))  # and then the process was killed
+    collector.hear(record("00001", "03.1", "passed"))
+    collector.hear(no_kernel)
+    collector.hear(record("00002", "03.1", "passed"))
+    collector.hear(record("00002", "03.2", "kernel_died"))
+    collector.settle()
+    assert len(collector.verdicts) == 5
+    assert (book.known("a"), book.known("b"), len(book.known("e"))) == ({}, {}, 2)
     book.close()
 
 
