@@ -29,7 +29,7 @@ lab: .venv/.lab
 # -------------------------------------------------------------------------------- for developers
 
 # Cheap first: a slip in the format need not wait for a browser.
-BENCHMARKS := house checks modules xray graph_layout player graph
+BENCHMARKS := house checks modules xray graph_layout player graph grading
 
 GATES := format lint spelling dependencies layers types javascript
 
@@ -121,7 +121,7 @@ export CHECK_PYTHON
 
 .venv/.test: pyproject.toml constraints.txt | .venv/.made
 	@echo "Installing PyTorch Lab and its tests into .venv: a few minutes the first time"
-	@$(PIP) --editable ".[lab,grade,test]"
+	@$(PIP) --editable ".[lab,grade,scale,test]"
 	@touch .venv/.lab $@
 
 # Beside the other packages: nbgrader's extensions are not for the learner's JupyterLab.
