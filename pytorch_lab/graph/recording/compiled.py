@@ -12,7 +12,7 @@ import threading
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -36,8 +36,10 @@ def compiled_is_one_op(recorder: Recorder) -> Iterator[None]:
         recorder: of this thread.
     """
     ear = _Ear(recorder)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
+    with ExitStack() as stack:
+        if _COMPILER in sys.modules:  # else the reader's own filters are left alone
+            stack.enter_context(warnings.catch_warnings())
+            warnings.filterwarnings("ignore", "Using `torch.compile.module.` when there are global")
         _EARS.append(ear)
         try:
             with _listening:
