@@ -31,11 +31,19 @@ def run():
         y = y * 1.0
     return y.sum()
 """
+DROPPED = """
+w, b = torch.ones(1, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+def run():
+    y = torch.ones(1, 1)
+    for _ in range(N):
+        y = torch.nn.functional.linear(y, w, b)
+"""
 WAYS = {
     "of, then the loss": CHAIN + "r = of(loss); del loss",
     "of a ladder": LADDER + "r = of(loss); del loss",
     "handles, the oldest last": CHAIN
     + "live = walk([loss]); some = list(live.nodes); del live, loss\nwhile some: some.pop(0)",
+    "a graph that is gone before the recording ends": DROPPED + "r = record(run, values='none')",
     "a recording": RECORDED + "r = record(run, values='none', keep_graph=True); r.release(); del r",
 }
 

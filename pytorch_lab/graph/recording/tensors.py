@@ -19,6 +19,7 @@ from pytorch_lab.graph.recording.rows import OUTPUTS, Row, Rows
 from pytorch_lab.graph.schema import Shape
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 from pytorch_lab.graph.walking.frozen import Look
+from pytorch_lab.graph.walking.letting_go import hold_next, is_chosen
 
 # What is known of a living tensor: reference, version, requires_grad, its value, its storage
 Known = tuple[Any, int | None, bool, int, int]
@@ -245,6 +246,8 @@ class Tensors:
             node = tensor.grad_fn
             leaf = node is None
             origin = -1 - id(tensor) if node is None else node._sequence_nr()
+            if node is not None and is_chosen(origin):
+                hold_next(node)
         try:
             look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
         except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
