@@ -7,6 +7,7 @@
 | `lab.show(x)`             | the picture of a record or a live object                    |
 | `lab.graph`               | the dynamic graph as it ran, forward and backward           |
 | `lab.modules`             | what a module registers, shares, freezes, and what it hides |
+| `lab.optim`               | rates of a schedule, races of optimizers, parameter groups  |
 
 | the pieces of a lesson    |                                                             |
 | ------------------------- | ----------------------------------------------------------- |
@@ -27,7 +28,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checks, graph, modules
+    from pytorch_lab import checks, graph, modules, optim
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
@@ -42,6 +43,7 @@ __all__ = [
     "exercise",
     "graph",
     "modules",
+    "optim",
     "order",
     "predict",
     "recall",

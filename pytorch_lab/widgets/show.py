@@ -60,12 +60,36 @@ def _tensor(tensor: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return _played(graph.of(tensor), *args, **kwargs)
 
 
+def _lr_curve(curve: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.lr_curve import LrPicture
+
+    _alone("LrCurve", args, kwargs)
+    return LrPicture(curve)
+
+
+def _scheduler(scheduler: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.optim import trace_schedule
+    from pytorch_lab.widgets.lr_curve import LrPicture
+
+    return LrPicture(trace_schedule(scheduler, *args or (100,), **kwargs))
+
+
+def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if args or kwargs:
+        raise UsageError(
+            f"show(record) expected the {name} alone, got more beside it; "
+            "give it when the record is made."
+        )
+
+
 HANDLERS = [
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
     Handler("pytorch_lab.graph.graph_record.GraphRecord", _played, "a GraphRecord"),
     Handler("pytorch_lab.graph.comparing.compare.GraphDiff", _played, "a GraphDiff"),
     Handler("torch.Tensor", _tensor, "a tensor with a grad_fn"),
+    Handler("pytorch_lab.optim.curve.LrCurve", _lr_curve, "an LrCurve"),
+    Handler("torch.optim.lr_scheduler.LRScheduler", _scheduler, "a scheduler"),
 ]
 
 
@@ -79,9 +103,10 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
         Linear
 
     Args:
-        x: an `nn.Module`, a tensor with a `grad_fn`, or a record such as a `ModuleTree` or a
-            `GraphRecord`.
-        args: example inputs for the module: its forward is then run once.
+        x: an `nn.Module`, a tensor with a `grad_fn`, a scheduler, or a record such as a
+            `ModuleTree` or a `GraphRecord`.
+        args: example inputs for the module: its forward is then run once; for a scheduler how
+            many steps to look ahead.
         kwargs: the same, by name.
 
     Raises:

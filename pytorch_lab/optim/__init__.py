@@ -1,0 +1,13 @@
+"""Optimizers and schedules: the rate of every step, the race of optimizers, who is in which group.
+
+>>> import torch
+>>> from pytorch_lab import optim
+>>> sgd = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+>>> optim.trace_schedule(torch.optim.lr_scheduler.ExponentialLR(sgd, 0.5), 4).rates
+((1.0, 0.5, 0.25, 0.125),)
+"""
+
+from pytorch_lab.optim.curve import LrCurve, Remark
+from pytorch_lab.optim.schedule import trace_schedule
+
+__all__ = ["LrCurve", "Remark", "trace_schedule"]
