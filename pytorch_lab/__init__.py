@@ -7,6 +7,8 @@
 | `lab.show(x)`             | the picture of a record or a live object                    |
 | `lab.graph`               | the dynamic graph as it ran, forward and backward           |
 | `lab.modules`             | what a module registers, shares, freezes, and what it hides |
+| `lab.dataloader`          | who waits for whom, and which random numbers workers draw   |
+| `lab.checkpoints`         | what is in a file without running it, and what would load   |
 | `lab.optim`               | rates of a schedule, races of optimizers, parameter groups  |
 
 | the pieces of a lesson    |                                                             |
@@ -28,7 +30,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checks, graph, modules, optim
+    from pytorch_lab import checkpoints, checks, dataloader, graph, modules, optim
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
@@ -37,8 +39,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "card",
+    "checkpoints",
     "checks",
     "clinic",
+    "dataloader",
     "derivatives",
     "exercise",
     "graph",

@@ -7,6 +7,7 @@ Every message of the package has one form: what was expected, what came, where, 
     ├── CourseError             a file of the course is missing, broken or not writable
     ├── NotebookError           a notebook is not one, or lacks a cell it must have
     ├── ModelError              the model given to a collector raised; the model's own error is kept
+    ├── LoaderError             a DataLoader given to a collector raised, or a worker of it ended
     └── CheckFailed             an exercise's check found the answer wrong
 
 The command line prints any of them as one sentence and exits with 2.
@@ -31,6 +32,10 @@ class NotebookError(LabError):
 
 class ModelError(LabError):
     """A model raised while a collector ran it; `__cause__` is the model's own error."""
+
+
+class LoaderError(LabError):
+    """A DataLoader raised while a collector ran it, or a worker of it ended; in words."""
 
 
 class CheckFailed(LabError):
