@@ -31,6 +31,9 @@ from pytorch_lab.dataloader.inside import Parcel
 from pytorch_lab.dataloader.remarks import Ran, remarks_on
 from pytorch_lab.errors import LoaderError, ModelError, UsageError
 
+# Torch suggests as many workers as there are cores.
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+
 FORK = multiprocessing.get_context("fork")
 
 

@@ -8,6 +8,7 @@ so its generators and its own attributes are put back afterwards.
 
 import contextlib
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -104,6 +105,8 @@ def _parts_of(dataset: Any, depth: int = DEPTH) -> list[Any]:
 def untouched(loader: DataLoader) -> Iterator[None]:
     """Afterwards the random states and what the dataset holds are as before.
 
+    What torch would warn of a second time, or a remark says in its own words, is not heard inside.
+
     Example:
         >>> import torch
         >>> before = torch.get_rng_state()
@@ -115,7 +118,9 @@ def untouched(loader: DataLoader) -> Iterator[None]:
     found = [one for _, one in generators_of(loader)]
     states = [state_of(one) for one in found]
     own = [(part, dict(vars(part))) for part in _parts_of(loader.dataset) if _has_state(part)]
-    with surroundings.kept():
+    with surroundings.kept(), warnings.catch_warnings():
+        for start in ("'pin_memory' argument is set", "This DataLoader will create"):
+            warnings.filterwarnings("ignore", message=start)
         try:
             yield
         finally:

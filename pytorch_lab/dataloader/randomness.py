@@ -8,10 +8,13 @@ copied into each worker as it is.
 
 import contextlib
 import hashlib
+import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader
 
 from pytorch_lab.dataloader import torch_private
@@ -125,6 +128,43 @@ class Reading:
         self.values: dict[str, float] = {}
         self.after: dict[str, bytes] = {}
 
+    def begins(self, name: str, generator: Any) -> None:
+        """What is drawn from now on starts from this state."""
+        state = state_of(generator)
+        self.before[name] = _short(state.key())
+        self.values[name] = peek(generator, state)
+
+
+# Where a sample seeds a global generator itself, its numbers start from there.
+SEEDERS = [
+    ("random", random, "seed"),
+    ("numpy", np.random, "seed"),
+    ("torch", torch, "manual_seed"),
+    ("torch", torch.random, "manual_seed"),
+]
+
+
+@contextlib.contextmanager
+def _seeding_noted(reading: Reading) -> Iterator[None]:
+    generators = dict(global_ones())
+
+    def noting(name: str, seed: Callable[..., Any]) -> Callable[..., Any]:
+        def seeded(*args: Any, **kwargs: Any) -> Any:
+            given = seed(*args, **kwargs)
+            reading.begins(name, generators[name])
+            return given
+
+        return seeded
+
+    plain = [(module, verb, getattr(module, verb)) for _, module, verb in SEEDERS]
+    for (name, module, verb), (_, _, seed) in zip(SEEDERS, plain, strict=True):
+        setattr(module, verb, noting(name, seed))
+    try:
+        yield
+    finally:
+        for module, verb, seed in plain:
+            setattr(module, verb, seed)
+
 
 def _generators(*things: tuple[str, Any]) -> list[tuple[str, Any]]:
     return global_ones() + generators_in(*things)
@@ -134,10 +174,9 @@ def _generators(*things: tuple[str, Any]) -> list[tuple[str, Any]]:
 def _read(into: list[Reading], part: str, *things: tuple[str, Any]) -> Iterator[None]:
     reading = Reading(part)
     for name, generator in _generators(*things):
-        state = state_of(generator)
-        reading.before[name] = _short(state.key())
-        reading.values[name] = peek(generator, state)
-    yield
+        reading.begins(name, generator)
+    with _seeding_noted(reading):
+        yield
     for name, generator in _generators(*things):
         reading.after[name] = _short(state_of(generator).key())
     into.append(reading)

@@ -10,7 +10,6 @@ import contextlib
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -68,16 +67,14 @@ def time_loader(
         UsageError: `loader` is no DataLoader, a number is none, or a sampler cannot be copied.
         LoaderError: the dataset or a function of the loader raised, or a worker ended; in words.
     """
-    _check(loader, step, batches, workers)
-    bench = _Bench(loader, step, batches, device, clock)
-    with keeping.kept(step):
-        first = bench.run(loader.num_workers)
-        own = _as_trial(first)
-        trials = [own] if workers == () else _tried(bench, own, workers)
-    return replace(_record(first), trials=tuple(sorted(trials, key=lambda one: one.workers)))
+    bench = Bench(loader, step, batches, device, clock)
+    first = bench.seen(loader.num_workers)
+    own = as_trial(first)
+    trials = [own] if workers == () else _tried(bench, own, workers)
+    return replace(first, trials=tuple(sorted(trials, key=lambda one: one.workers)))
 
 
-def _check(loader: Any, step: Step | None, batches: int, workers: Sequence[int] | None) -> None:
+def _check(loader: Any, step: Step | None, batches: int) -> None:
     if not isinstance(loader, DataLoader):
         raise UsageError(
             f"time_loader(loader) expected a DataLoader, got {type(loader).__name__!r}; "
@@ -85,13 +82,15 @@ def _check(loader: Any, step: Step | None, batches: int, workers: Sequence[int] 
         )
     if step is not None and not callable(step):
         raise UsageError(f"time_loader(loader, step) expected a function, got {step!r:.60}.")
-    numbers = [("batches", batches, 1), *(("workers", one, 0) for one in workers or ())]
-    for name, number, least in numbers:
-        if type(number) is not int or number < least:
-            raise UsageError(
-                f"time_loader(...) expected `{name}` to be whole numbers from {least}, "
-                f"got {number!r:.60}."
-            )
+    _check_number("batches", batches, 1)
+
+
+def _check_number(name: str, number: int, least: int) -> None:
+    if type(number) is not int or number < least:
+        raise UsageError(
+            f"time_loader(...) expected `{name}` to be whole numbers from {least}, "
+            f"got {number!r:.60}."
+        )
 
 
 def _record(ran: Ran) -> LoaderTimeline:
@@ -108,23 +107,36 @@ def _record(ran: Ran) -> LoaderTimeline:
     )
 
 
-class _Bench:
-    """Runs the same batches with any number of workers."""
+class Bench:
+    """Runs the same batches with any number of workers.
+
+    Example:
+        >>> bench = Bench(DataLoader(range(4)), None, 2)
+        >>> [one.number for one in bench.seen(0).batches]
+        [0, 1]
+    """
 
     def __init__(
         self,
         loader: DataLoader,
         step: Step | None,
         batches: int,
-        device: "torch.device | str | None",
-        clock: Clock,
+        device: "torch.device | str | None" = None,
+        clock: Clock = time.monotonic_ns,
     ) -> None:
+        _check(loader, step, batches)
         self.loader, self.step, self.batches = loader, step, batches
         self.device = None if device is None else torch.device(device)
         self.clock = clock
         self.origin = 0
 
-    def run(self, workers: int) -> Ran:
+    def seen(self, workers: int) -> LoaderTimeline:
+        """One run as a record, with itself as its only trial."""
+        with keeping.kept(self.step):
+            record = _record(self._run(workers))
+        return replace(record, trials=(as_trial(record),))
+
+    def _run(self, workers: int) -> Ran:
         """One run; random states, samplers and dataset are put back."""
         notes = Notes(self.clock, digest=workers > 1)
         opened: list[_Opened] = []
@@ -133,7 +145,7 @@ class _Bench:
             opened.append(_Opened(iterator))
             return opened[-1]
 
-        with untouched(self.loader), _said_by_remarks(), contextlib.ExitStack() as at_end:
+        with untouched(self.loader), contextlib.ExitStack() as at_end:
             twin = copied(self.loader, notes, workers=workers, opened=let_open)
             check_sendable(twin, self.loader)
             at_end.callback(lambda: [one.close() for one in opened])
@@ -259,15 +271,6 @@ class _Opened:
 
 
 @contextlib.contextmanager
-def _said_by_remarks() -> Iterator[None]:
-    """Leave out the warnings of torch that a remark or a trial says in its own words."""
-    with warnings.catch_warnings():
-        for start in ("'pin_memory' argument is set", "This DataLoader will create"):
-            warnings.filterwarnings("ignore", message=start)
-        yield
-
-
-@contextlib.contextmanager
 def _counted(loader: DataLoader) -> Iterator[list[int]]:
     """Count the iterators that somebody makes over the reader's loader meanwhile."""
     made: list[int] = []
@@ -298,14 +301,16 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _as_trial(ran: Ran) -> Trial:
-    seen = _record(ran)
-    return Trial(ran.workers, seen.batch_ms, seen.wait_share, ran.memory)
+def as_trial(seen: LoaderTimeline) -> Trial:
+    """A run as one of several that are compared."""
+    return Trial(seen.workers, seen.batch_ms, seen.wait_share, seen.memory)
 
 
-def _tried(bench: _Bench, own: Trial, workers: Sequence[int] | None) -> list[Trial]:
+def _tried(bench: Bench, own: Trial, workers: Sequence[int] | None) -> list[Trial]:
     """The other numbers, upwards; without being told which, until more do not help."""
     if workers is not None:
+        for one in workers:
+            _check_number("workers", one, 0)
         return [own, *(try_one(bench, one) for one in sorted(set(workers) - {own.workers}))]
     trials: list[Trial] = []
     best = math.inf
@@ -322,9 +327,9 @@ def _tried(bench: _Bench, own: Trial, workers: Sequence[int] | None) -> list[Tri
     return trials if own in trials else [*trials, own]
 
 
-def try_one(bench: _Bench, workers: int) -> Trial:
+def try_one(bench: Bench, workers: int) -> Trial:
     """One other number; what fails is a trial with a trouble."""
     try:
-        return _as_trial(bench.run(workers))
+        return as_trial(bench.seen(workers))
     except LoaderError as error:
         return Trial(workers, None, None, trouble=str(error))

@@ -74,6 +74,26 @@ def _scheduler(scheduler: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return LrPicture(trace_schedule(scheduler, *args or (100,), **kwargs))
 
 
+def _loader(loader: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.loader import measured
+
+    return measured(loader, *args, **kwargs)
+
+
+def _timeline(timeline: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.loader import LoaderPicture
+
+    _alone("LoaderTimeline", args, kwargs)
+    return LoaderPicture(timeline)
+
+
+def _randomness(seen: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.randomness import RandomnessPicture
+
+    _alone("WorkerRandomness", args, kwargs)
+    return RandomnessPicture(seen)
+
+
 def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise UsageError(
@@ -83,6 +103,9 @@ def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 HANDLERS = [
+    Handler("pytorch_lab.dataloader.timeline.LoaderTimeline", _timeline, "a LoaderTimeline"),
+    Handler("pytorch_lab.dataloader.drawn.WorkerRandomness", _randomness, "a WorkerRandomness"),
+    Handler("torch.utils.data.dataloader.DataLoader", _loader, "a DataLoader"),
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
     Handler("pytorch_lab.graph.graph_record.GraphRecord", _played, "a GraphRecord"),
