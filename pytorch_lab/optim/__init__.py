@@ -8,6 +8,22 @@
 """
 
 from pytorch_lab.optim.curve import LrCurve, Remark
+from pytorch_lab.optim.grouping import groups
+from pytorch_lab.optim.param_groups import ParamGroups
+from pytorch_lab.optim.path import Racer, StepPath
+from pytorch_lab.optim.race import trace_optimizer
 from pytorch_lab.optim.schedule import trace_schedule
+from pytorch_lab.optim.surfaces import Surface, surface
 
-__all__ = ["LrCurve", "Remark", "trace_schedule"]
+__all__ = [
+    "LrCurve",
+    "ParamGroups",
+    "Racer",
+    "Remark",
+    "StepPath",
+    "Surface",
+    "groups",
+    "surface",
+    "trace_optimizer",
+    "trace_schedule",
+]

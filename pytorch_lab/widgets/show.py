@@ -94,6 +94,26 @@ def _randomness(seen: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return RandomnessPicture(seen)
 
 
+def _race(path: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.race import Race
+
+    return Race(path, **kwargs)
+
+
+def _param_groups(record: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.param_groups import GroupsPicture
+
+    _alone("ParamGroups", args, kwargs)
+    return GroupsPicture(record)
+
+
+def _optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.optim import groups
+    from pytorch_lab.widgets.param_groups import GroupsPicture
+
+    return GroupsPicture(groups(optimizer, *args, **kwargs))
+
+
 def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise UsageError(
@@ -113,6 +133,9 @@ HANDLERS = [
     Handler("torch.Tensor", _tensor, "a tensor with a grad_fn"),
     Handler("pytorch_lab.optim.curve.LrCurve", _lr_curve, "an LrCurve"),
     Handler("torch.optim.lr_scheduler.LRScheduler", _scheduler, "a scheduler"),
+    Handler("pytorch_lab.optim.path.StepPath", _race, "a StepPath"),
+    Handler("pytorch_lab.optim.param_groups.ParamGroups", _param_groups, "a ParamGroups"),
+    Handler("torch.optim.optimizer.Optimizer", _optimizer, "an optimizer"),
 ]
 
 

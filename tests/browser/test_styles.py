@@ -12,9 +12,12 @@ import pytorch_lab as lab
 from pytorch_lab.widgets.clinic import Clinic
 from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
+from pytorch_lab.widgets.lr_curve import LrPicture
 from pytorch_lab.widgets.order import Order
+from pytorch_lab.widgets.param_groups import GroupsPicture
 from pytorch_lab.widgets.player import Player
 from pytorch_lab.widgets.predict import Predict
+from pytorch_lab.widgets.race import Race
 from pytorch_lab.widgets.recall import Recall
 from pytorch_lab.widgets.xray import Xray
 
@@ -45,8 +48,13 @@ WIDGETS = {
         "00.r", [{"ask": "What?", "choices": {"a": "Why a.", "b": "Why b."}, "answer": "b"}]
     ),
     "xray": lambda: lab.show(Hiding()),
+    "groups": lambda: lab.show(torch.optim.SGD(Hiding().parameters()), Hiding()),
+    "race": lambda: lab.show(lab.optim.trace_optimizer([torch.optim.Adam], "bowl")),
 }  # fmt: skip
-KINDS = (Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Xray)
+KINDS = (
+    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Xray,
+    LrPicture, Race, GroupsPicture,
+)  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
 
 
