@@ -62,7 +62,7 @@ KNOWN: list[tuple[str, str]] = [
         "runs in this process, where its error can be read.",
     ),
     (
-        r"before the current process has finished its\s+bootstrapping phase",
+        r"before the\s+current process has finished its\s+bootstrapping phase",
         "the script is imported by each worker that it starts, and would start workers again: put "
         'what runs behind `if __name__ == "__main__":`.',
     ),
@@ -75,6 +75,11 @@ KNOWN: list[tuple[str, str]] = [
         r"default_collate: batch must contain tensors",
         "the default collate function knows tensors, arrays, numbers, strings, and lists, tuples "
         "and dicts of them: give the loader a `collate_fn` for samples of another kind.",
+    ),
+    (
+        r"object has no attribute 'numel'",
+        "some samples of a batch are tensors and others are not: return the same kind for all, or "
+        "give the loader a `collate_fn`.",
     ),
     (
         r"each element in list of batch should be of equal size",
@@ -119,7 +124,7 @@ def explain(error: BaseException, loader: DataLoader | None = None) -> str:
         cannot = unsendable(loader)
         if cannot:
             return f"{name}: {cannot[0]}"
-    found = _known(message)
+    found = _known(f"{message} {words.message_of(error.__cause__ or error)}")
     if found:
         return f"{name}: {found}"
     if about_pickle or "Can't get attribute" in message:
@@ -205,8 +210,8 @@ def _unsendable_part(name: str, part: Any) -> list[str]:
 
 def _why_not(name: str, part: Any, scan: "_Scan", error: Exception) -> str:
     last = scan.last
-    if isinstance(last, types.FunctionType | type):
-        what = "a lambda" if last.__name__ == "<lambda>" else f"local {_kind(last)}"
+    if last is not None and re.search(r"<locals>|<lambda>", last.__qualname__):
+        what = "a lambda" if last.__name__ == "<lambda>" else f"a local {_kind(last)}"
         named = "" if last.__name__ == "<lambda>" else f" `{last.__qualname__}`"
         line = _line(last)
         return (
