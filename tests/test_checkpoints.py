@@ -441,6 +441,12 @@ def test_everything_is_left_as_it_was(run_file):
     assert all(torch.equal(p.grad, g) for p, g in zip(model.parameters(), grads, strict=True))
 
 
+def test_text(golden):
+    torch.manual_seed(0)
+    checkpoint = {"model": nn.DataParallel(net()).state_dict(), "rows": BIG[:3], "epoch": 7}
+    golden("checkpoint", str(inspect(checkpoint, net())))
+
+
 def test_the_text_keeps_to_80_columns_and_is_the_same_twice(saved):
     for file in saved.values():
         text = str(inspect(file, net()))

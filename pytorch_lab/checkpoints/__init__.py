@@ -19,6 +19,7 @@ from pytorch_lab.checkpoints.record import (
     OptimizerMatch,
     Storage,
 )
+from pytorch_lab.checkpoints.resume import ResumeGap, Way, resume_gap
 
 __all__ = [
     "CheckpointTree",
@@ -29,6 +30,9 @@ __all__ = [
     "Moment",
     "Needed",
     "OptimizerMatch",
+    "ResumeGap",
     "Storage",
+    "Way",
     "inspect",
+    "resume_gap",
 ]

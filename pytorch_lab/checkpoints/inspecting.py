@@ -14,7 +14,7 @@ from pytorch_lab.checkpoints.contents import Item, itemsize
 from pytorch_lab.checkpoints.files import Contents
 from pytorch_lab.checkpoints.findings import find
 from pytorch_lab.checkpoints.live import LiveReader
-from pytorch_lab.checkpoints.names import judge
+from pytorch_lab.checkpoints.names import device_is_here, judge
 from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Storage
 from pytorch_lab.errors import UsageError
 
@@ -187,6 +187,7 @@ def _verdict(case: Case) -> tuple[str, str]:
         return "danger", "It would run foreign code if it were loaded with weights_only=False."
     if contents.trouble:
         return "broken", f"torch.load can't read it: {contents.trouble}; {contents.todo}."
+    away = sorted({one.device for one in case.storages if not device_is_here(one.device)})
     if contents.format == "dict":
         return "default", "It is a dict in memory; nothing needs to be opened."
     if contents.format in ("safetensors", "index"):
@@ -197,4 +198,7 @@ def _verdict(case: Case) -> tuple[str, str]:
         return "listed", "torch.load opens it if you allow its classes, which takes trust."
     if any(one.verdict == "listable" for one in case.needed):
         return "listed", "torch.load opens it if you allow a few harmless names."
+    if away:
+        where = " and ".join(away)
+        return "moved", f"torch.load opens it with map_location: it asks for {where}, not here."
     return "default", "torch.load opens it by default; nothing but tensors and plain values."

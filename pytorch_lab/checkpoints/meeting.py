@@ -258,7 +258,7 @@ def _scheduler(case: Case) -> Iterator[Finding]:
         told = ", ".join(
             f"{name} becomes {spell(value)}, not {spell(now)}" for name, value, now in settings
         )
-        own = ", ".join(f'"{name}": {spell(now)}' for name, _, now in settings)
+        own = ", ".join(f'"{name}": scheduler.{name}' for name, _, now in settings)
         yield Finding(
             "scheduler-settings", "problem",
             f"Loading `{saved.path}` would overwrite the scheduler's new settings: {told}. Load "

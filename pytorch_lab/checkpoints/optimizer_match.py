@@ -6,6 +6,7 @@ parameters. `load_state_dict` compares the sizes of the groups and nothing else;
 raises at the first `step()`, an equal one never.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import nn
 from pytorch_lab.checkpoints.contents import PLAIN, Item, spell
 from pytorch_lab.checkpoints.live import same_value
 from pytorch_lab.checkpoints.record import ModelMatch, Moment, OptimizerMatch
-from pytorch_lab.checkpoints.unrun import Row
+from pytorch_lab.checkpoints.unrun import Made, Row, Table
 
 # What a scheduler counts; everything else in its state is a setting.
 COUNTERS = frozenset((
@@ -189,13 +190,25 @@ def listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    """The pairs of a dict or Counter, live or of a pickle."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, Made):
+        return value.pairs or _pairs(value.arg(0))
+    return value.pairs if isinstance(value, Table) else []
+
+
 def value_of(item: Item) -> Any:
-    """The Python value of plain things and of tuples and lists of them; else the item itself."""
+    """Plain things, and tuples, lists and dicts of them, as Python has them; else the item."""
     if isinstance(item.value, PLAIN) and item.kind == "value":
         return item.value
     items = listed(item.value)
     if items and all(isinstance(one, PLAIN) for one in items):
         return tuple(items) if item.type == "tuple" else items
+    pairs = _pairs(item.value)
+    if item.kind == "dict" and pairs and all(type(v) in PLAIN for pair in pairs for v in pair):
+        return dict(pairs)
     return item
 
 

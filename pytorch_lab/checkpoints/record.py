@@ -119,7 +119,7 @@ class CheckpointTree:
     source: str  # "best.pt", or "a dict"
     format: str  # "zip", "legacy", "pickle", "safetensors", "index", "dict", "other"
     bytes: int  # of the file; of a dict, of its tensors
-    opens: str  # "default", "listed", "trusted", "danger", "broken"; see `verdict`
+    opens: str  # "default", "moved", "listed", "trusted", "danger", "broken"
     verdict: str  # one sentence: whether and how torch.load opens it
     entries: tuple[Entry, ...] = ()
     storages: tuple[Storage, ...] = ()

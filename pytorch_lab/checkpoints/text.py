@@ -8,7 +8,7 @@ from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Finding, Model
 from pytorch_lab.modules.text import spell_bytes
 
 MOST_ROWS = 40
-NAME, WHAT, SIZE = 40, 24, 10  # widths of the columns; the marks get the rest
+NAME, WHAT, SIZE = 33, 22, 9  # widths of the columns; the marks get the rest
 KINDS = {"zip": "a torch.save archive", "legacy": "torch.save's format before 1.6",
          "pickle": "a plain pickle", "safetensors": "safetensors", "index": "a sharded model",
          "dict": "in memory", "tar": "a torch 0.1 archive", "other": "unknown"}  # fmt: skip
@@ -24,10 +24,10 @@ def render(tree: CheckpointTree) -> str:
         a dict: in memory, 24 B
         ✓ It is a dict in memory; nothing needs to be opened.
         <BLANKLINE>
-        w                                        (2, 3) float32               24 B
+        w                                 (2, 3) float32              24 B
     """
     lines = [f"{tree.source}: {KINDS[tree.format]}, {spell_bytes(tree.bytes)}"]
-    sign = {"default": "✓", "listed": "·"}.get(tree.opens, "✗")
+    sign = {"default": "✓", "listed": "·", "moved": "·"}.get(tree.opens, "✗")
     lines += words.wrap(tree.verdict, f"{sign} ", "  ")
     lines += _rows(tree)
     lines += _matches(tree)

@@ -114,6 +114,27 @@ def _optimizer(optimizer: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return GroupsPicture(groups(optimizer, *args, **kwargs))
 
 
+def _checkpoint_file(path: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.checkpoints import inspect
+    from pytorch_lab.widgets.checkpoint import Checkpoint
+
+    return Checkpoint(inspect(path, *args, **kwargs))
+
+
+def _checkpoint(tree: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.checkpoint import Checkpoint
+
+    _alone("CheckpointTree", args, kwargs)
+    return Checkpoint(tree)
+
+
+def _resume_gap(gap: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.resume import Resume
+
+    _alone("ResumeGap", args, kwargs)
+    return Resume(gap)
+
+
 def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise UsageError(
@@ -123,6 +144,11 @@ def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 HANDLERS = [
+    Handler("pytorch_lab.checkpoints.record.CheckpointTree", _checkpoint, "a CheckpointTree"),
+    Handler("pytorch_lab.checkpoints.resume.ResumeGap", _resume_gap, "a ResumeGap"),
+    Handler("builtins.str", _checkpoint_file, "the path of a checkpoint"),
+    Handler("pathlib.PurePath", _checkpoint_file, "a Path"),
+    Handler("pathlib._local.PurePath", _checkpoint_file, "a Path"),  # Python 3.13
     Handler("pytorch_lab.dataloader.timeline.LoaderTimeline", _timeline, "a LoaderTimeline"),
     Handler("pytorch_lab.dataloader.drawn.WorkerRandomness", _randomness, "a WorkerRandomness"),
     Handler("torch.utils.data.dataloader.DataLoader", _loader, "a DataLoader"),
@@ -162,6 +188,6 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
     for handler in HANDLERS:
         if handler.type in names:
             return handler.draw(x, *args, **kwargs)
-    *others, last = (handler.says for handler in HANDLERS)
+    *others, last = dict.fromkeys(handler.says for handler in HANDLERS)
     known = f"{', '.join(others)} or {last}"
     raise UsageError(f"show(x) expected {known}, got {type(x).__name__!r}: {x!r:.60}")

@@ -33,6 +33,9 @@ export function codeIn(sentence) {
   return /`([^`]+)`/.exec(sentence)?.[1] ?? "";
 }
 
+// What is said in the X-ray of a module; another state brings its own words in `says`.
+const SAYS = { tree: "Modules of", why: "Why it is invisible" };
+
 // --- drawing --------------------------------------------------------------------------------------
 
 const tone = (sign) => ({ "+": "lab-yes", "-": "lab-no" })[sign] ?? "lab-quiet";
@@ -79,7 +82,8 @@ function headingsOf(view) {
 /** All that is known of one row. */
 function details(view, index) {
   const { path, name, body } = view.rows[index];
-  const { Why: why, Fix: fix, ...facts } = Object.fromEntries(body.facts);
+  const { Why: why, Fix: fix, Code: lines, ...facts } = Object.fromEntries(body.facts);
+  const code = lines?.replaceAll("\v", "\n");
   const list = [
     ...view.state.lenses.map(({ heading }, i) => [heading, body.status[i].word.trim(),
       body.status[i].sign]),
@@ -98,10 +102,13 @@ function details(view, index) {
     h("div", { class: "lab-quiet" },
       [body.type, body.type.toLowerCase() !== kind && kind].filter(Boolean).join(", ")),
     why && h("div", { class: "lab-note lab-bad" },
-      h("div", { class: "lab-xray-label" }, "Why it is invisible"), h("div", {}, prose(why))),
+      h("div", { class: "lab-xray-label" }, { ...SAYS, ...view.state.says }.why), h("div", {}, prose(why))),
     fix && h("div", { class: "lab-note lab-good" },
       h("div", { class: "lab-xray-label" }, "Fix", codeIn(fix) && copyButton(view, codeIn(fix))),
       h("div", {}, prose(fix))),
+    code && h("div", { class: "lab-note lab-good" },
+      h("div", { class: "lab-xray-label" }, "Fix", copyButton(view, code)),
+      h("pre", { tabindex: 0 }, code)),
     h("dl", {}, list.map(([label, text, sign]) => [
       h("dt", {}, label), h("dd", { class: sign ? tone(sign) : "" }, text)])),
     body.badges.map((word) => h("p", { class: "lab-xray-meaning" },
@@ -211,7 +218,7 @@ function open(state, { root, say, id }) {
   const unfold = h("button", { class: "lab-button", type: "button", onclick: () => unfoldAll() });
   const pane = h("section", { class: "lab-xray-details", "aria-label": "Details" });
   const tree = view.tree = treegrid(view, {
-    label: `Modules of ${state.type}`,
+    label: `${{ ...SAYS, ...state.says }.tree} ${state.type}`,
     name: (row, isOpen) => nameOf(view, row, isOpen),
     cells: (row) => cellsOf(view, row),
     headings: () => headingsOf(view),

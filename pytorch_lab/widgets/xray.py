@@ -137,7 +137,7 @@ def _state(tree: ModuleTree, root: Row, is_open: set[int]) -> dict[str, Any]:
         "legend": {badge: _meaning(badge) for badge in badges},
         "open": [i for i, row in enumerate(listed) if id(row) in is_open],
         "selected": _worst(root, listed, is_open),
-        **_packed(root),
+        **packed(root, COLUMNS),
     }
 
 
@@ -167,7 +167,7 @@ def _meaning(badge: str) -> list[str]:
     return [colour, f"unfold it, or search for “{word}”"]
 
 
-def _packed(root: Row) -> dict[str, Any]:
+def packed(root: Row, columns: tuple[tuple[Any, ...], ...]) -> dict[str, Any]:
     """Rows as numbers: equal strings are sent once, and equal rows but for their name once."""
     words: dict[str, int] = {}
     bodies: dict[tuple[int, ...], int] = {}
@@ -185,7 +185,7 @@ def _packed(root: Row) -> dict[str, Any]:
         body = (
             word(row.kind), word(row.type), int(row.registered), *map(word, row.status),
             word("\t".join(row.badges)), word(facts),
-            *(word(cells.get(key, "")) for key, *_ in COLUMNS),
+            *(word(cells.get(key, "")) for key, *_ in columns),
         )  # fmt: skip
         flat.extend((level, word(row.name), bodies.setdefault(body, len(bodies))))
     return {"words": list(words), "bodies": [list(body) for body in bodies], "rows": flat}
