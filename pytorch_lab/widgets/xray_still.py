@@ -38,7 +38,14 @@ def _head(drawing: svg.Picture, state: dict[str, Any], height: float) -> None:
     quiet = {"font-family": svg.SANS, "fill": svg.QUIET}
     for x, words in ((16, "Name"), (STATUS, "Status"), (SHAPE, "Shape")):
         drawing.text(x, TOP - 10, words, size=11, **quiet)
-    drawing.text(END, TOP - 10, state.get("says", {}).get("count", "Parameters"), size=11, **quiet, **{"text-anchor": "end"})
+    drawing.text(
+        END,
+        TOP - 10,
+        state.get("says", {}).get("count", "Parameters"),
+        size=11,
+        **quiet,
+        **{"text-anchor": "end"},
+    )
     drawing.line(16, TOP - 3, WIDTH - 16, TOP - 3, stroke=svg.LINE)
 
 
