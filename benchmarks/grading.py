@@ -27,8 +27,8 @@ import grading_class
 import grading_peers
 import nbformat
 
-from pytorch_lab.grading.kernel import KernelDied, WatchedKernel
-from pytorch_lab.grading.release import student_version
+from pytorch_lab.grading.authoring.release import student_version
+from pytorch_lab.grading.running.kernel import KernelDied, WatchedKernel
 from pytorch_lab.warm import provisioner
 from pytorch_lab.warm.worker import Worker
 
@@ -150,13 +150,14 @@ def rate(folder: Path, solution: Path, workers: int) -> float:
     code = """
 import sys, time
 from pathlib import Path
-from pytorch_lab.grading import judging, grade
+from pytorch_lab.grading import grade
+from pytorch_lab.grading.running import judging
 settled = []
 real = judging.judge
 def judge(*args, **kwargs):
     return real(*args, heard=lambda *_: settled.append(time.monotonic()))
-import pytorch_lab.grading.grade
-sys.modules["pytorch_lab.grading.grade"].judge = judge
+import pytorch_lab.grading.grader
+sys.modules["pytorch_lab.grading.grader"].judge = judge
 folder, solution, out = map(Path, sys.argv[1:4])
 grade(folder, solution, out, workers=int(sys.argv[4]))
 print((len(settled) - int(sys.argv[4])) / (settled[-1] - settled[int(sys.argv[4]) - 1]))

@@ -6,8 +6,8 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from pytorch_lab.grading.authoring.release import student_version
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.release import student_version
 
 ANSWERS = {
     "03.1": """\

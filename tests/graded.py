@@ -4,9 +4,9 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from pytorch_lab.grading.assignment import exercises
-from pytorch_lab.grading.gradebook import Verdict
-from pytorch_lab.grading.marks import GradedClass, Row
+from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.book.gradebook import Verdict
+from pytorch_lab.grading.book.marks import GradedClass, Row
 from pytorch_lab.grading.notebooks import read
 
 PASSED = Verdict("passed", "")

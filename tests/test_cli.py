@@ -11,11 +11,13 @@ import pytest
 
 import pytorch_lab
 from pytorch_lab import cli, errors
-from pytorch_lab.grading import marks, meter, trouble
-from pytorch_lab.grading.assignment import Exercise
-from pytorch_lab.grading.gradebook import Override
+from pytorch_lab.grading import trouble
+from pytorch_lab.grading.authoring.assignment import Exercise
+from pytorch_lab.grading.book import marks
+from pytorch_lab.grading.book.gradebook import Override
+from pytorch_lab.grading.pages import meter
 
-PAGES = "pytorch_lab.grading.class_page"
+PAGES = "pytorch_lab.grading.pages.class_page"
 
 
 @pytest.fixture
@@ -200,7 +202,14 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
         (
             (Path("in"), Path("03.ipynb"), Path("marks")),
             {
-                **{"seed": 7, "sandbox": False, "timeout_cell": 9, "workers": 2, "db": "x.db"},
+                **{
+                    "seed": 7,
+                    "sandbox": False,
+                    "timeout_cell": 9,
+                    "workers": 2,
+                    "db": "x.db",
+                    "dask": None,
+                },
                 **{"only": ["03.2", "03.1"], "late": "none", "roster": Path("r.csv")},
                 **{"mutants": None, "memory": "4G", "check_stability": False},
             },
@@ -238,6 +247,7 @@ def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
     grading.answers(grade=graded())
     command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
     defaults = {"seed": 0, "sandbox": True, "timeout_cell": 30, "workers": 1, "db": None}
+    defaults |= {"dask": None}
     defaults |= {"only": (), "late": None, "roster": None, "mutants": None}
     defaults |= {"memory": "4G", "check_stability": False}
     assert grading.calls[0][1] == defaults

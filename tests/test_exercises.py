@@ -24,9 +24,9 @@ from pytorch_lab import checks, colab, course
 from pytorch_lab.checks import registry, sources
 from pytorch_lab.checks.compare import difference, encode
 from pytorch_lab.grading import Row, grade, release
-from pytorch_lab.grading.mutants import Mutant, assemble
+from pytorch_lab.grading.authoring.mutants import Mutant, assemble
+from pytorch_lab.grading.authoring.release import student_source
 from pytorch_lab.grading.notebooks import facts, grade_id, read, write
-from pytorch_lab.grading.release import student_source
 
 EXERCISES = course.root() / "exercises"
 SOLUTIONS = sorted((EXERCISES / "solutions").glob("*.ipynb"))

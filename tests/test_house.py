@@ -297,7 +297,7 @@ def test_make_lab_installs_once_and_opens_every_time(workshop):
 def test_make_test_sets_up_and_runs_every_gate_cheap_first(workshop):
     code, said, calls = make(workshop, "test")
     assert code == 0, said
-    assert calls[1].endswith("--editable .[lab,grade,test]")
+    assert calls[1].endswith("--editable .[lab,grade,scale,test]")
     (beside,) = [
         call for call in calls if call.endswith("--requirement tests/grading/nbgrader.txt")
     ]

@@ -13,7 +13,7 @@ import pytest
 from nbformat import NotebookNode
 
 from pytorch_lab import colab, course
-from pytorch_lab.grading.lessons import WIDGET_VIEW
+from pytorch_lab.grading.unmarked.lessons import WIDGET_VIEW
 
 ROOT = course.root()
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))

@@ -5,7 +5,7 @@ and by the grader with no points. `ALTERNATIVES` are right answers in another st
 must pass both.
 """
 
-from pytorch_lab.grading.mutants import Mutant
+from pytorch_lab.grading import Mutant
 
 _WAY_BACK = [
     Mutant(

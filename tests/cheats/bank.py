@@ -11,7 +11,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from pytorch_lab.grading.release import student_version
+from pytorch_lab.grading.authoring.release import student_version
 from tests.assignments import cell_of, code
 
 EXERCISES = ("04.1", "04.2", "04.3")

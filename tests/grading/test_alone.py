@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from pytorch_lab.grading import judging, one
-from pytorch_lab.grading.assignment import exercises
-from pytorch_lab.grading.cell import ALONE
-from pytorch_lab.grading.gradebook import Gradebook
+from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.book.gradebook import Gradebook
 from pytorch_lab.grading.notebooks import text
-from pytorch_lab.grading.overlay import overlay
+from pytorch_lab.grading.running import anywhere, judging
+from pytorch_lab.grading.running.cell import ALONE
+from pytorch_lab.grading.running.overlay import overlay
 from pytorch_lab.warm import provisioner
-from tests.assignments import make_solution, make_submission
+from tests.assignments import cell_of, make_solution, make_submission
 
 pytestmark = pytest.mark.heavy
 TWICE = "def twice(x):\n    return x + x\n"
@@ -24,6 +24,12 @@ def wait():
 threading.Thread(target=wait, daemon=True).start()
 """
 GUESS = "import os\ndef average(numbers):\n    return float(os.urandom(4)[0])"
+TELLS = """
+kept = []
+def twice(x):
+    kept.append(x)
+    raise ValueError(f"given {[each.tolist() for each in kept]}")
+"""
 HAND_IN = {
     "shadows": make_submission(e1=TWICE + "sum = 3\nlen = 4\nimport torch\ntorch.abs = None"),
     "patches": make_submission(e1=TWICE + "torch.Tensor.argmin = lambda self: 0"),
@@ -39,6 +45,7 @@ HAND_IN = {
         e2="import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
         e3="import ctypes\nctypes.string_at(0)",
     ),
+    "tells": make_submission(e1=TELLS, e2="def closest(x):\n    return twice(x)"),
     "exits": make_submission(e1="exit()", e2="import os\nos.abort()", e3=GUESS),
 }
 PASSED, ALONE_PASSED = ("passed", ""), ("passed", ALONE)
@@ -59,6 +66,7 @@ EXPECTED = {
         ("kernel_died", "the kernel ended while the answer ran (killed: out of memory, or by its"),
         ("kernel_died", "the kernel ended while the answer ran (a crash: SIGSEGV)"),
     ],
+    "tells": [("raised", "ValueError: given "), ("raised", "ValueError: given "), PASSED],
     "exits": [
         ("kernel_died", "the kernel ended while the answer ran (it called exit)"),
         ("kernel_died", "the kernel ended while the answer ran (aborted, as native code does"),
@@ -71,6 +79,8 @@ EXPECTED = {
 def run(tmp_path_factory):
     """The assignment, what was handed in, the verdicts, and what was heard meanwhile."""
     solutions, name = make_solution(), Path("03_numbers.ipynb")
+    cell_of(solutions, "03-1-check").source = "twice(torch.ones(2))"
+    cell_of(solutions, "03-2-check").source = "closest(2 * torch.ones(2))"
     assignment = judging.Assignment(
         solutions, name, exercises(solutions, name), 0, True, 15, memory_bytes=1 << 30
     )
@@ -100,6 +110,11 @@ def test_each_exercise_has_the_verdict_that_it_has_alone(run, student):
         assert bool(said.reason) == bool(reason), got
 
 
+def test_what_a_hidden_check_gave_is_not_there_to_be_told_in_a_visible_one(run):
+    shown = [run[2]["tells", exercise].shown for exercise in ("03.1", "03.2")]
+    assert shown == ["ValueError: given [[1.0, 1.0]]", "ValueError: given [[1.0, 1.0], [2.0, 2.0]]"]
+
+
 def test_each_submission_is_heard_of_as_it_settles(run):
     _, notebooks, verdicts, (totals, heard) = run
     assert totals == [len(HAND_IN)]
@@ -122,12 +137,14 @@ def test_a_second_run_says_the_same_and_tells_where_it_does_not(run):
 def test_one_submission_runs_anywhere_from_bytes_alone():
     """As a worker on another machine does it: nothing but bytes goes in, and records come out."""
     solutions = make_solution()
-    revealed = one.run_one(text(overlay(solutions, solutions).notebook).encode(), one.How())[0]
+    revealed = anywhere.run(
+        [text(overlay(solutions, solutions).notebook).encode()], anywhere.How()
+    )[0]
     assert [record["status"] for record in revealed] == ["failed"] * 3  # nothing to compare with
     reference = {record["exercise"]: record["reveals"] for record in revealed}
     notebook = judging.prepared(overlay(solutions, HAND_IN["patches"]).notebook, reference)
     door = provisioner.door()
-    records, ended = one.run_one(notebook, one.How(timeout_cell=15, memory_bytes=1 << 30))
+    records, ended = anywhere.run([notebook], anywhere.How(timeout_cell=15, memory_bytes=1 << 30))
     assert ended == ""
     assert [record["status"] for record in records] == ["passed"] * 3
     assert records[1]["reason"] == ALONE

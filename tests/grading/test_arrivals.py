@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytorch_lab.errors import NotebookError
-from pytorch_lab.grading import arrivals
-from pytorch_lab.grading.arrivals import Entry, in_folder, in_zip
-from pytorch_lab.grading.names import NO_NAME, key, shown
+from pytorch_lab.grading.intake import arrivals
+from pytorch_lab.grading.intake.arrivals import Entry, in_folder, in_zip
+from pytorch_lab.grading.intake.names import NO_NAME, key, shown
 from pytorch_lab.grading.notebooks import MAX_BYTES
 
 

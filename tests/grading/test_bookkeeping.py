@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pytorch_lab import cli
-from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict
+from pytorch_lab.grading.book.gradebook import Gradebook, Person, Verdict
 
 PASSED = Verdict("passed", "")
 WRONG = Verdict("failed", "twice: expected 2, got 1", "identity", "Twice is 2 * x.")

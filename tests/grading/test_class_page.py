@@ -10,11 +10,11 @@ import pytest
 
 from pytorch_lab.checks import sources
 from pytorch_lab.cli import main
-from pytorch_lab.grading import similar
-from pytorch_lab.grading.class_page import class_page, write_pages
-from pytorch_lab.grading.figures import bins, figures
-from pytorch_lab.grading.gradebook import Verdict
-from pytorch_lab.grading.similar import alike, tokens
+from pytorch_lab.grading.book.gradebook import Verdict
+from pytorch_lab.grading.pages import similar
+from pytorch_lab.grading.pages.class_page import class_page, write_pages
+from pytorch_lab.grading.pages.figures import bins, figures
+from pytorch_lab.grading.pages.similar import alike, tokens
 from tests.assignments import make_submission
 from tests.graded import MISTAKEN, graded_class
 from tests.hostile import NAME, hostile_notebook

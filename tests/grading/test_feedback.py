@@ -9,12 +9,13 @@ import pytest
 
 from pytorch_lab.checks.compare import difference
 from pytorch_lab.checks.encode import encode
-from pytorch_lab.grading import harmless, pages
-from pytorch_lab.grading.feedback import feedback, write_feedback
-from pytorch_lab.grading.gradebook import Override, Verdict, now
-from pytorch_lab.grading.handed_in import handed_in
-from pytorch_lab.grading.marks import Row
-from pytorch_lab.grading.telling import tell
+from pytorch_lab.grading.book.gradebook import Override, Verdict, now
+from pytorch_lab.grading.book.marks import Row
+from pytorch_lab.grading.book.telling import tell
+from pytorch_lab.grading.pages import harmless
+from pytorch_lab.grading.pages import policy as pages
+from pytorch_lab.grading.pages.feedback import feedback, write_feedback
+from pytorch_lab.grading.pages.handed_in import handed_in
 from tests.assignments import HIDDEN, make_submission
 from tests.graded import DIFFERS, MISTAKEN, graded_class
 from tests.hostile import HTML, MARKDOWN, NAME, TEXTS, hostile_notebook

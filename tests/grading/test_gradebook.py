@@ -16,9 +16,11 @@ from sqlalchemy.schema import CreateTable
 
 import pytorch_lab
 from pytorch_lab.errors import CourseError, UsageError
-from pytorch_lab.grading import grade, judging, tables
-from pytorch_lab.grading.gradebook import Gradebook, Override, Person, Verdict, now
+from pytorch_lab.grading import grade
+from pytorch_lab.grading.book import tables
+from pytorch_lab.grading.book.gradebook import Gradebook, Override, Person, Verdict, now
 from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.running import judging
 from tests.assignments import make_submission
 
 GOOD, BAD = Verdict("passed", ""), Verdict("failed", "x: expected 1, got 2")
@@ -122,7 +124,7 @@ def test_what_may_only_be_read_can_be_read(tmp_path, book):
 
 WRITER = """
 import sys
-from pytorch_lab.grading.gradebook import Gradebook, Person, Verdict
+from pytorch_lab.grading.book.gradebook import Gradebook, Person, Verdict
 book, who = Gradebook(sys.argv[1]), sys.argv[2]
 print("open", flush=True)
 sys.stdin.readline()
@@ -393,7 +395,7 @@ def judge(monkeypatch):
         return ({}, room.ended) if room.ended else (verdicts, "")
 
     room = SimpleNamespace(says=GOOD, runs=[], ended="")
-    monkeypatch.setattr(sys.modules["pytorch_lab.grading.grade"], "judge", settle)
+    monkeypatch.setattr(sys.modules["pytorch_lab.grading.grader"], "judge", settle)
     return room
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading import Row, grade
-from pytorch_lab.grading.nbval_run import STATUSES
+from pytorch_lab.grading.authoring.release import student_version
 from pytorch_lab.grading.notebooks import write
-from pytorch_lab.grading.release import student_version
+from pytorch_lab.grading.statuses import FROM_RUN
 from tests.assignments import ANSWERS, cell_of, code, make_solution, make_submission
 
 pytestmark = pytest.mark.heavy
@@ -281,7 +281,7 @@ def test_status_and_reason(graded, student):
 
 def test_only_a_pass_has_points(graded):
     rows = [row for theirs in graded[0].values() for row in theirs]
-    assert {row.status for row in rows} == set(STATUSES)
+    assert {row.status for row in rows} == set(FROM_RUN)
     for row in rows:
         assert row.points == (row.max_points if row.status == "passed" else 0)
     assert [row.max_points for row in graded[0]["right"]] == [1, 2, 2.5]
@@ -413,7 +413,7 @@ TORCH_LOADED = "import sys; {}; print('torch' in sys.modules)"
     ("load", "loaded"),
     [
         (
-            "import pytorch_lab.grading, pytorch_lab.grading.plugin, pytorch_lab.grading.mutants",
+            "import pytorch_lab.grading.grader, pytorch_lab.grading.running.plugin",
             "False",
         ),
         ("import pytorch_lab.grading, torch", "True"),

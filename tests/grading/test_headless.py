@@ -8,8 +8,8 @@ import pytest
 from pytorch_lab.checks.verdict import WORDS
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading import check
-from pytorch_lab.grading.headless import MIME, STATES
 from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.unmarked.headless import MIME, STATES
 from pytorch_lab.widgets.exercise import VERDICT_MIME
 from tests.assignments import code
 

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytorch_lab.errors import CourseError, LabError, NotebookError
-from pytorch_lab.grading.intake import Submission, intake
-from pytorch_lab.grading.names import key
+from pytorch_lab.grading.intake.names import key
+from pytorch_lab.grading.intake.taking_in import Submission, intake
 from pytorch_lab.grading.notebooks import MAX_BYTES
 
 ASSIGNMENT = Path("03_numbers.ipynb")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.grading import lms
-from pytorch_lab.grading.assignment import Exercise
-from pytorch_lab.grading.gradebook import Override, Person, Verdict
-from pytorch_lab.grading.marks import GradedClass, Row
+from pytorch_lab.grading.authoring.assignment import Exercise
+from pytorch_lab.grading.book import lms
+from pytorch_lab.grading.book.gradebook import Override, Person, Verdict
+from pytorch_lab.grading.book.marks import GradedClass, Row
 
 EXERCISES = [Exercise("1", (), "", 1.0), Exercise("2", (), "", 2.5)]
 GIVEN = Override(2.25, "a good <idea>", "ann", datetime(2026, 12, 1, tzinfo=UTC))

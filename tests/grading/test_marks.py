@@ -9,14 +9,14 @@ import pytest
 
 import pytorch_lab
 from pytorch_lab.errors import UsageError
-from pytorch_lab.grading.assignment import Exercise
-from pytorch_lab.grading.gradebook import Override, Person, Standing, Verdict
-from pytorch_lab.grading.late import LateRule
-from pytorch_lab.grading.marks import GradedClass, files, rows_of, safe
+from pytorch_lab.grading.authoring.assignment import Exercise
+from pytorch_lab.grading.book.gradebook import Override, Person, Standing, Verdict
+from pytorch_lab.grading.book.late import LateRule
+from pytorch_lab.grading.book.marks import GradedClass, files, rows_of, safe
 
 # ----------------------------------------------------------------------------- lateness
 
-DUE = datetime(2026, 12, 1, 22, 59, tzinfo=UTC)
+DUE = datetime(2026, 12, 1, 23, 0, tzinfo=UTC)  # the end of the minute that the rules name
 PER_DAY = "10% per day, at most 50%, after 2026-12-01T23:59+01:00"
 
 
@@ -62,6 +62,40 @@ def test_late_as_the_platform_says_without_a_moment_costs_the_least():
     assert rule.lost(DUE, late=True) == 0  # the clock decides where there is one
 
 
+@pytest.mark.parametrize(
+    ("named", "in_time", "late"),
+    [
+        ("2026-12-01T23:59Z", (1, 23, 59, 59), (2, 0, 0, 1)),
+        ("2026-12-01T23:59:00Z", (1, 23, 59, 0), (1, 23, 59, 1)),
+        ("2026-12-01 12:00 UTC", (1, 12, 1, 0), (1, 12, 1, 1)),
+    ],
+)
+def test_a_minute_that_is_named_is_in_time_to_its_end(named, in_time, late):
+    rule = LateRule.parse(f"100% after {named}")
+    assert rule.lost(datetime(2026, 12, *in_time, tzinfo=UTC)) == 0
+    assert rule.lost(datetime(2026, 12, *late, tzinfo=UTC)) == 1
+    assert LateRule.parse(str(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("deadline", "handed_in", "days"),
+    [
+        # Clocks go back at 03:00 on 2026-10-25: that day has 25 hours, and it is one day.
+        ("2026-10-24T23:59", datetime(2026, 10, 25, 22, 30, tzinfo=UTC), 1),
+        ("2026-10-24T23:59", datetime(2026, 10, 25, 23, 1, tzinfo=UTC), 2),
+        # Clocks go forward on 2026-03-29: that day has 23 hours.
+        ("2026-03-28T23:59", datetime(2026, 3, 29, 21, 59, tzinfo=UTC), 1),
+        ("2026-03-28T23:59", datetime(2026, 3, 29, 22, 30, tzinfo=UTC), 2),
+    ],
+)
+def test_days_are_those_of_the_calendar_in_the_rules_zone(monkeypatch, deadline, handed_in, days):
+    for here, written in (("Europe/Berlin", deadline), ("UTC", f"{deadline} Europe/Berlin")):
+        monkeypatch.setenv("TZ", here)
+        rule = LateRule.parse(f"10% per day after {written}")
+        assert rule.lost(handed_in) == pytest.approx(days / 10)
+        assert str(rule) == f"10% per day after {deadline} Europe/Berlin"
+
+
 @pytest.mark.parametrize("none", ["none", " None ", ""])
 def test_no_rule(none):
     assert LateRule.parse(none) is None
@@ -72,7 +106,8 @@ def test_no_rule(none):
     [
         "10% per day", "10% per fortnight after 2026-12-01", "10 per day after 2026-12-01",
         "10% per day after soon", "110% after 2026-12-01", "10% at most 200% after 2026-12-01",
-        "-5% after 2026-12-01", "10%, after 2026-13-01",
+        "-5% after 2026-12-01", "10%, after 2026-13-01", "10% after 9999-12-31",
+        "10% after 0001-01-01T00:00+14:00", "10% after 2026-12-01T23:59 Mars/Base",
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_a_sentence(text):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from pytorch_lab.grading.meter import Meter
+from pytorch_lab.grading.pages.meter import Meter
 
 
 class Clock:

@@ -6,20 +6,20 @@ import pytest
 
 from pytorch_lab.errors import LabError, UsageError
 from pytorch_lab.grading import grade
-from pytorch_lab.grading.gradebook import Gradebook, Verdict
-from pytorch_lab.grading.misconceptions import (
+from pytorch_lab.grading.authoring.mutants import Known, Mutant, known_answers, packed
+from pytorch_lab.grading.book.gradebook import Gradebook, Verdict
+from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.running.misconceptions import (
     Misconceptions,
     Signature,
     kept,
     match,
     signatures,
 )
-from pytorch_lab.grading.mutants import Known, Mutant, known_answers, packed
-from pytorch_lab.grading.notebooks import write
 from tests.assignments import make_solution, make_submission
 
 MUTANTS = """
-from pytorch_lab.grading.mutants import Mutant
+from pytorch_lab.grading.authoring.mutants import Mutant
 
 def mutant(exercise, name, code, hint=""):
     return Mutant(exercise, name, f"{name} is right", says="no", code=code, hint=hint)
@@ -105,7 +105,9 @@ def test_a_name_changes_no_point_and_other_mistakes_get_none(graded):
 @pytest.mark.heavy
 def test_mistakes_are_not_run_again_when_the_gradebook_knows_them(folder, graded, monkeypatch):
     write(folder / "in" / "hal.ipynb", make_submission(e1="def twice(x):\n    return 1 + x"))
-    monkeypatch.setattr("pytorch_lab.grading.judging.signatures", lambda *a: pytest.fail("again"))
+    monkeypatch.setattr(
+        "pytorch_lab.grading.running.judging.signatures", lambda *a: pytest.fail("again")
+    )
     again = grade(folder / "in", folder / "03_numbers.ipynb", folder / "out", seed=3)
     assert again.verdicts["hal", "03.1"].misconception == "adds one: adds_one is right"
     assert graded.rows == [row for row in again.rows if row.student != "hal"]

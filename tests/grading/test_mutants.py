@@ -3,8 +3,8 @@
 import pytest
 
 from pytorch_lab.errors import UsageError
-from pytorch_lab.grading.mutants import assemble
-from pytorch_lab.grading.release import student_version
+from pytorch_lab.grading.authoring.mutants import assemble
+from pytorch_lab.grading.authoring.release import student_version
 from tests.assignments import cell_of
 
 

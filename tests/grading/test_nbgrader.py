@@ -17,13 +17,13 @@ import pytest
 from pytorch_lab import course
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading import grade
-from pytorch_lab.grading.assignment import exercises
-from pytorch_lab.grading.for_nbgrader import for_nbgrader
-from pytorch_lab.grading.foreign import adopt, is_foreign, partial_credit
-from pytorch_lab.grading.mutants import assemble, known_answers
+from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.authoring.foreign import adopt, is_foreign, partial_credit
+from pytorch_lab.grading.authoring.mutants import assemble, known_answers
+from pytorch_lab.grading.authoring.release import student_version
 from pytorch_lab.grading.notebooks import read, write
-from pytorch_lab.grading.release import student_version
-from pytorch_lab.grading.suspicion import suspicion
+from pytorch_lab.grading.running.suspicion import suspicion
+from pytorch_lab.grading.validating.for_nbgrader import for_nbgrader
 from tests.assignments import cell_of, make_solution
 
 # A small assignment in nbgrader's form

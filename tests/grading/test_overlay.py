@@ -5,10 +5,10 @@ import pytest
 
 from pytorch_lab.checks.reveals import VALUE_MIME
 from pytorch_lab.errors import NotebookError
-from pytorch_lab.grading.assignment import exercises
+from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.authoring.release import student_source
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.overlay import MIME, overlay
-from pytorch_lab.grading.release import student_source
+from pytorch_lab.grading.running.overlay import MIME, overlay
 from tests.assignments import cell_of, code, make_submission
 
 

@@ -9,10 +9,10 @@ import nbformat
 import pytest
 
 from pytorch_lab.checks.compare import encode
-from pytorch_lab.grading.kernel import OUTPUT_BYTES, WatchedKernel
-from pytorch_lab.grading.overlay import MIME
+from pytorch_lab.grading.running.kernel import OUTPUT_BYTES, WatchedKernel
+from pytorch_lab.grading.running.overlay import MIME
+from pytorch_lab.grading.running.values import bounded, judge, reveals, text
 from pytorch_lab.grading.trouble import one_line, trouble
-from pytorch_lab.grading.values import bounded, judge, reveals, text
 
 
 def value(label, x):
@@ -109,7 +109,7 @@ def test_one_line_is_one_printable_line():
 
 
 @pytest.mark.parametrize(
-    ("load", "built"), [("pytorch_lab.grading.plugin", "False"), ("nbformat", "True")]
+    ("load", "built"), [("pytorch_lab.grading.running.plugin", "False"), ("nbformat", "True")]
 )
 def test_no_grammar_of_web_addresses_is_built(load, built):
     code = f"import sys, {load}; print('lark' in sys.modules)"

@@ -11,9 +11,9 @@ import nbformat
 import pytest
 
 from pytorch_lab.errors import NotebookError, UsageError
-from pytorch_lab.grading.leaks import refuse_leaks
+from pytorch_lab.grading.authoring.leaks import refuse_leaks
+from pytorch_lab.grading.authoring.release import release, student_source, student_version
 from pytorch_lab.grading.notebooks import read, write
-from pytorch_lab.grading.release import release, student_source, student_version
 from tests.assignments import cell_of
 
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from pytorch_lab.grading.gradebook import Gradebook
-from pytorch_lab.grading.judging import Collector
-from pytorch_lab.grading.kernel import NO_KERNEL
-from pytorch_lab.grading.nbval_run import record_in
+from pytorch_lab.grading.book.gradebook import Gradebook
+from pytorch_lab.grading.running.judging import Collector
+from pytorch_lab.grading.running.kernel import NO_KERNEL
+from pytorch_lab.grading.running.nbval_run import record_in
 
 
 def record(submission, exercise, status):

@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 from pytorch_lab.errors import CourseError, UsageError
-from pytorch_lab.grading import arrivals, notebooks
-from pytorch_lab.grading.assignment import exercises
-from pytorch_lab.grading.intake import intake
-from pytorch_lab.grading.nbval_run import STATUSES
-from pytorch_lab.grading.sample_class import EXERCISES, LAYOUTS, POINTS, deliver, students
+from pytorch_lab.grading import notebooks
+from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.intake import arrivals
+from pytorch_lab.grading.intake.taking_in import intake
+from pytorch_lab.grading.statuses import FROM_RUN
+from pytorch_lab.grading.validating.sample_class import (
+    EXERCISES,
+    LAYOUTS,
+    POINTS,
+    deliver,
+    students,
+)
 from pytorch_lab.warm.nest import Limits
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "instructors.md").read_text("utf-8")
@@ -26,7 +33,7 @@ def test_the_thirty_are_of_every_kind():
     known = students()
     assert len({student.name for student in known}) == 30
     assert len({student.name.split()[0] for student in known}) == 30  # nbgrader's names
-    assert {status for student in known for status in student.statuses} == set(STATUSES)
+    assert {status for student in known for status in student.statuses} == set(FROM_RUN)
     assert {student.special for student in known} == {"", "zip", "late", "again", "pdf", "other"}
     right = [student.points for student in known if set(student.statuses) == {"passed"}]
     assert right == [(2.0, 4.0, 5.0, 5.0, 4.0)] * 7
@@ -97,7 +104,7 @@ def test_the_guide_tells_the_limits_and_the_statuses():
         f"and {limits.processes} processes",
     ):
         assert said in " ".join(GUIDE.split())
-    assert set(re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)) == set(STATUSES)
+    assert set(re.findall(r"^\| `(\w+)` \|", GUIDE, re.MULTILINE)) == set(FROM_RUN)
     for place in LAYOUTS:
         assert re.search(rf"^\| {'by hand' if place == 'folder' else place}", GUIDE, re.M | re.I)
 

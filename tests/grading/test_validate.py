@@ -7,12 +7,12 @@ import pytest
 
 from pytorch_lab import cli, course
 from pytorch_lab.errors import UsageError
-from pytorch_lab.grading.assignment import Exercise
-from pytorch_lab.grading.hollow import hollow_source
-from pytorch_lab.grading.mutants import Known
+from pytorch_lab.grading.authoring.assignment import Exercise
+from pytorch_lab.grading.authoring.mutants import Known
 from pytorch_lab.grading.notebooks import write
-from pytorch_lab.grading.tryout import Fault
-from pytorch_lab.grading.validate import Report, told, validate
+from pytorch_lab.grading.validating.hollow import hollow_source
+from pytorch_lab.grading.validating.tryout import Fault
+from pytorch_lab.grading.validating.validate import Report, told, validate
 from tests.assignments import code, make_solution
 
 SOLUTIONS = course.root() / "exercises" / "solutions"
@@ -38,7 +38,7 @@ EXERCISES = {
     "04.9": (DOUBLE, REVEALS, ""),
 }
 MUTANTS = """
-from pytorch_lab.grading.mutants import Mutant
+from pytorch_lab.grading.authoring.mutants import Mutant
 
 def mutant(exercise, name, code):
     return Mutant(exercise, name, "more is more", says="no", code=code)

@@ -1,0 +1,1 @@
+"""The gradebook, and the marks that are written from it."""

@@ -1,0 +1,1 @@
+"""What a class handed in, on whatever way, as one submission for each student."""

@@ -1,0 +1,1 @@
+"""Notebooks run by nbval in warm kernels, and the verdicts that come of it."""

@@ -1,0 +1,1 @@
+"""Notebooks run without marks: a learner's checks in a terminal, an author's lesson."""

@@ -1,0 +1,1 @@
+"""Assignments tried out: on stub, solution and known mistakes, in nbgrader, on a made-up class."""
