@@ -26,7 +26,7 @@ from pytorch_lab.grading.notebooks import read, why_not
 from pytorch_lab.grading.running.judging import Assignment, Verdicts, judge, unstable
 from pytorch_lab.grading.running.overlay import Overlay, overlay
 from pytorch_lab.grading.sizes import bytes_of
-from pytorch_lab.grading.trouble import one_line
+from pytorch_lab.grading.trouble import joined, one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 
 BOOK = "gradebook.sqlite"  # in the folder of the marks
@@ -225,7 +225,7 @@ def _verdicts(batch: _Batch) -> Verdicts:
 def _verdict(batch: _Batch, student: str, exercise: Exercise) -> Verdict:
     if student in batch.unread:
         said = batch.unread[student]
-        return said._replace(reason=_joined(said.reason, *batch.notes[student]))
+        return said._replace(reason=joined(said.reason, *batch.notes[student]))
     made = batch.overlays[student]
     said = batch.verdicts.get((student, exercise.id))
     if exercise.id in made.status:
@@ -236,8 +236,4 @@ def _verdict(batch: _Batch, student: str, exercise: Exercise) -> Verdict:
     elif said is None:
         said = Verdict("not_attempted", "the answer is still the stub")
     notes = [*made.notes_of.get(exercise.id, []), *made.notes, *batch.notes[student]]
-    return said._replace(reason=_joined(said.reason, *notes))
-
-
-def _joined(*reasons: str) -> str:
-    return one_line("; ".join(filter(None, reasons)))
+    return said._replace(reason=joined(said.reason, *notes))

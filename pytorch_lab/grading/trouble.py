@@ -26,6 +26,18 @@ def one_line(text: str) -> str:
     return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
 
 
+def joined(*reasons: str) -> str:
+    """Several reasons in one line.
+
+    Example:
+        >>> joined("see cell 3.", "", "the highest number counts")
+        'see cell 3; the highest number counts'
+    """
+    said = [reason.strip() for reason in reasons if reason.strip()]
+    cut = [part if part.endswith("..") else part.removesuffix(".") for part in said[:-1]]
+    return one_line("; ".join([*cut, *said[-1:]]))
+
+
 def trouble(error: Any, sources: list[str]) -> tuple[str, str]:
     r"""The status and the reason for an error output.
 

@@ -13,6 +13,7 @@ from pytorch_lab.grading.authoring.assignment import Exercise
 from pytorch_lab.grading.book.gradebook import Override, Person, Standing, Verdict
 from pytorch_lab.grading.book.late import LateRule
 from pytorch_lab.grading.book.marks import GradedClass, files, rows_of, safe
+from pytorch_lab.grading.pages.figures import figures
 
 # ----------------------------------------------------------------------------- lateness
 
@@ -185,7 +186,10 @@ def graded():
             ("=cmd()", "03.2"): FAILED,
         },
         late=PER_DAY,
-        people={"bob": TWO_DAYS_LATE._replace(lms_id="7"), "ada": Person(content="abc")},
+        people={
+            "bob": TWO_DAYS_LATE._replace(lms_id="7", content="def"),
+            "ada": Person(content="abc"),
+        },
         overrides={("=cmd()", "03.2"): Override(1.5, "@you: fair", "ann", AT)},
     )
     rows = rows_of(held, EXERCISES, ["=cmd()", "ada", "bob"])
@@ -225,13 +229,35 @@ def test_class_csv(graded):
         ["03.2", "2.5", "2", "2"],
         ["total", "3.5", "2.3333", "2"],
     ]
-    assert {line["students"] for line in lines} == {"3"}
+    assert {(line["students"], line["read"]) for line in lines} == {("3", "3")}
     assert [(x["passed"], x["failed"], x["raised"]) for x in lines] == [
         ("1", "1", "1"),
         ("2", "1", "0"),
         ("3", "2", "1"),
     ]
     assert {line["timed_out"] for line in lines} == {"0"}
+
+
+def test_means_are_those_of_the_notebooks_that_were_read(graded):
+    """Without bob's: 0 and 1, 1.5 and 2.5, 1.5 and 3.5; the class's page counts the same way."""
+    graded.people = {"=cmd()": Person(content="x"), "ada": Person(content="y"), "bob": Person()}
+    graded.notebooks = {"=cmd()": {}, "ada": {}}
+    lines = list(csv.DictReader(files(graded)["class.csv"].splitlines()))
+    assert [line["mean"] for line in lines] == ["0.5", "2", "2.5"]
+    assert {(line["students"], line["read"]) for line in lines} == {("3", "2")}
+    assert [line["passed"] for line in lines] == ["1", "2", "3"]  # of all
+    shown = figures(graded)
+    assert (shown.mean, shown.read) == (2.5, 2)
+
+
+def test_a_reason_that_is_a_sentence_joins_the_next_without_its_stop():
+    held = standing(
+        {("ada", "03.2"): Verdict("passed", "See cell 3.")},
+        late=PER_DAY,
+        people={"ada": TWO_DAYS_LATE},
+    )
+    (row,) = rows_of(held, EXERCISES, ["ada"])
+    assert row.reason == "See cell 3; handed in late, which took 0.5 of 2.5 points"
 
 
 def test_grades_json_holds_all(graded):
@@ -250,7 +276,7 @@ def test_grades_json_holds_all(graded):
         ],
     }
     bob = students["bob"]
-    assert (bob["lms_id"], bob["submitted_at"]) == ("7", "2026-12-03T04:59:00+00:00")
+    assert (bob["lms_id"], bob["submitted_at"]) == ("7", "2026-12-03T05:00:00+00:00")
     assert (bob["total"], bob["max_points"]) == (2.0, 3.5)
     first, second = bob["exercises"]
     assert (first["misconception"], first["hint"]) == ("transposed", "Look at axis 1.")
@@ -268,7 +294,7 @@ def test_grades_json_holds_all(graded):
 
 def test_an_empty_class_has_files_too():
     made = files(GradedClass(Path("03.ipynb"), EXERCISES, [], {}))
-    assert made["class.csv"].splitlines()[1].startswith("03.1,1,0,,,0")
+    assert made["class.csv"].splitlines()[1].startswith("03.1,1,0,0,,,0")
     assert json.loads(made["grades.json"])["students"] == []
 
 

@@ -77,10 +77,7 @@ class LateRule:
             >>> rule.lost(datetime.datetime(2026, 12, 2, 0, 2, tzinfo=datetime.UTC))
             0.2
         """
-        if submitted_at is None:
-            times = 1 if late else 0
-        else:
-            times = self._times(submitted_at)
+        times = self._times(submitted_at) if submitted_at else int(bool(late))
         return min(self.percent * times, self.most, 100) / 100
 
     def _times(self, submitted_at: datetime.datetime) -> int:
@@ -129,7 +126,7 @@ def _moment(text: str) -> tuple[datetime.datetime | None, str]:
 
 
 def _zone(name: str | None, at: datetime.datetime) -> datetime.tzinfo | None:
-    """A zone by its name or offset; this machine's without one, with its summer if it has a name."""
+    """A zone by its name or offset; this machine's without one."""
     if name is None:
         here = os.environ.get("TZ") or str(Path("/etc/localtime").resolve())
         try:

@@ -2,7 +2,8 @@
 
     grades.csv     a line for each student and exercise
     summary.csv    a line for each student: the exercises, and the total
-    class.csv      a line for each exercise: mean, median, and how many had which status
+    class.csv      a line for each exercise: mean and median of the notebooks that could be read,
+                   and how many had which status
     grades.json    all of it, for programs
 
 The forms of Canvas, Moodle and Gradescope are written by `pytorch_lab.grading.book.lms`.
@@ -25,7 +26,7 @@ from pytorch_lab.grading.authoring.assignment import Exercise
 from pytorch_lab.grading.book.gradebook import Override, Person, Place, Standing, Verdict
 from pytorch_lab.grading.book.late import LateRule
 from pytorch_lab.grading.statuses import EVERY
-from pytorch_lab.grading.trouble import one_line
+from pytorch_lab.grading.trouble import joined, one_line
 
 COLUMNS = ("student", "exercise", "points", "max_points", "status", "reason")
 
@@ -71,6 +72,12 @@ class GradedClass:
         for row in self.rows:
             theirs.setdefault(row.student, []).append(row)
         yield from theirs.items()
+
+    @property
+    def read(self) -> set[str]:
+        """The students whose notebook could be read."""
+        students = {row.student for row in self.rows}
+        return {s for s in students if s not in self.people or self.people[s].content}
 
 
 def total(rows: Sequence[Row]) -> float:
@@ -118,8 +125,9 @@ def _row(student: str, exercise: Exercise, standing: Standing, share: float) -> 
         reasons.insert(0, f"set to {given.points:g} by {given.author}: {given.comment}")
     elif lost:
         reasons.append(f"handed in late, which took {lost:g} of {earned:g} points")
-    reason = one_line("; ".join(filter(None, reasons)))
-    return Row(student, exercise.id, points, exercise.points, said.status, reason, lost, given)
+    return Row(
+        student, exercise.id, points, exercise.points, said.status, joined(*reasons), lost, given
+    )
 
 
 def _part(points: float | None, most: float) -> float:
@@ -161,17 +169,18 @@ def _summary(graded: GradedClass) -> str:
 
 
 def _class(graded: GradedClass) -> str:
-    head = ["exercise", "max_points", "students", "mean", "median", *EVERY]
+    head = ["exercise", "max_points", "students", "read", "mean", "median", *EVERY]
+    read = graded.read
     lines: list[list[Any]] = []
     for exercise in graded.exercises:
         rows = [row for row in graded.rows if row.exercise == exercise.id]
         counts = [sum(row.status == status for row in rows) for status in EVERY]
-        lines.append(
-            [exercise.id, exercise.points, *_middle([row.points for row in rows]), *counts]
-        )
-    totals = [total(rows) for _, rows in graded.by_student()]
+        points = [row.points for row in rows if row.student in read]
+        lines.append([exercise.id, exercise.points, len(rows), *_middle(points), *counts])
+    totals = [(student, total(rows)) for student, rows in graded.by_student()]
+    points = [points for student, points in totals if student in read]
     counts = [sum(row.status == status for row in graded.rows) for status in EVERY]
-    lines.append(["total", graded.max_points, *_middle(totals), *counts])
+    lines.append(["total", graded.max_points, len(totals), *_middle(points), *counts])
     return table(head, lines)
 
 
