@@ -109,7 +109,7 @@ SAID = {
     ),
     "an accuracy": (
         lambda: (S.ReduceLROnPlateau(sgd(0.1), patience=1), 10, [0.1 * k for k in range(10)]),
-        ["direction"], 'mode="min": each improvement counts as a bad step',
+        ["direction"], 'mode="min": each higher value counts as a bad step',
     ),
     "a loss in max mode": (
         lambda: (

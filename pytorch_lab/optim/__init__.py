@@ -14,6 +14,7 @@ from pytorch_lab.optim.path import Racer, StepPath
 from pytorch_lab.optim.race import trace_optimizer
 from pytorch_lab.optim.schedule import trace_schedule
 from pytorch_lab.optim.surfaces import Surface, surface
+from pytorch_lab.optim.watching import Watch, watch_schedule
 
 __all__ = [
     "LrCurve",
@@ -22,8 +23,10 @@ __all__ = [
     "Remark",
     "StepPath",
     "Surface",
+    "Watch",
     "groups",
     "surface",
     "trace_optimizer",
     "trace_schedule",
+    "watch_schedule",
 ]

@@ -130,13 +130,14 @@ def plateau(look: Look) -> Iterator[Remark]:
     better = _records(look.metric, look.mode)
     other = "max" if look.mode == "min" else "min"
     worse = _records(look.metric, other)
-    if look.reductions and worse >= 3 and worse > 2 * better:
-        way = "rises" if look.mode == "min" else "falls"
+    if look.reductions and worse >= 2 and worse > 2 * better:
+        way, good = ("rises", "higher") if look.mode == "min" else ("falls", "lower")
         yield Remark(
             "direction", "problem",
             f"The metric {way}, from {short(look.metric[0])} to {short(look.metric[-1])}, while "
-            f'{look.kind} has mode="{look.mode}": each improvement counts as a bad step, and the '
-            f'lr was reduced {count(len(look.reductions), "time")}. Give mode="{other}".',
+            f'{look.kind} has mode="{look.mode}": each {good} value counts as a bad step, and the '
+            f'lr was reduced {count(len(look.reductions), "time")}. If {good} is better, as of '
+            f'{"an accuracy" if good == "higher" else "a loss"}, give mode="{other}".',
             (look.reductions[0], look.reductions[-1]),
         )  # fmt: skip
     elif look.reductions:

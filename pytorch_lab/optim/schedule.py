@@ -77,7 +77,7 @@ def trace_schedule(scheduler: Any, steps: int, *, metric: Iterable[float] | None
         _check_metric(scheduler, stepper, steps, numbers)
         before = Before(stepper)
         course = _run(stepper, steps, numbers if stepper.wants_metric else None)
-        members = tuple(map(_member, family(scheduler)))
+        members = tuple(map(member, family(scheduler)))
     return _record(scheduler, steps, before, course, members, numbers or ())
 
 
@@ -112,7 +112,8 @@ def _run(stepper: Stepper, steps: int, metric: tuple[float, ...] | None) -> Cour
     return course
 
 
-def _member(scheduler: Any) -> Member:
+def member(scheduler: Any) -> Member:
+    """A scheduler as the finders of remarks see it."""
     settings = {
         name: float(value)
         for name, value in settings_of(scheduler).items()
@@ -130,13 +131,13 @@ def _record(
     metric: tuple[float, ...],
 ) -> LrCurve:
     rows = course.rates if course.stopped else course.rates[:-1]
-    rates, momenta = _columns(rows), _columns(course.momenta[: len(rows)])
+    rates, momenta = columns(rows), columns(course.momenta[: len(rows)])
     moved = momenta if any(len(set(row)) > 1 for row in momenta) else ()
     plan = plan_of(scheduler)
     added = len(rates) - len(before.names)
     names = (*before.names, *(f"group {len(before.names) + i}" for i in range(added)))
     initial = (*before.initial, *course.rates[-1][len(before.names) :])
-    kinds = _alike(names, rates)
+    kinds = alike(names, rates)
     look = Look(
         rows=tuple((name, rates[i]) for i, name in kinds.items()),
         initial=tuple(initial[i] for i in kinds),
@@ -151,7 +152,7 @@ def _record(
         lambda_name=name_of_lambda(scheduler),
         metric=metric[: len(rows)],
         mode=str(getattr(scheduler, "mode", "")) if metric else "",
-        reductions=_reductions(rates) if metric else (),
+        reductions=reductions(rates) if metric else (),
         early=before.early,
         set_by_others=before.set_by_others,
     )
@@ -171,7 +172,7 @@ def _record(
     )
 
 
-def _columns(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:
+def columns(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:
     """One row for each group; 0 while there was no such group yet."""
     groups = max(map(len, rows))
     return tuple(
@@ -179,20 +180,26 @@ def _columns(rows: list[list[float]]) -> tuple[tuple[float, ...], ...]:
     )
 
 
-def _alike(names: tuple[str, ...], rates: tuple[tuple[float, ...], ...]) -> dict[int, str]:
+def alike(names: tuple[str, ...], rates: tuple[tuple[float, ...], ...]) -> dict[int, str]:
     """The groups with a curve of their own shape, and what to call them and those like them."""
     shapes: dict[tuple[float, ...], list[int]] = {}
+    known: dict[tuple[float, ...], list[int]] = {}
     for i, row in enumerate(rates):
+        if row in known:
+            known[row].append(i)
+            continue
         top = max(map(abs, row), default=0.0)
         scale = top if 0 < top < math.inf else 1.0
-        shapes.setdefault(tuple(round(rate / scale, 9) for rate in row), []).append(i)
+        shape = tuple(round(rate / scale, 9) for rate in row)
+        known[row] = shapes.setdefault(shape, [])
+        known[row].append(i)
     return {
         first: names[first] + (f" (and {len(more)} alike)" if more else "")
         for first, *more in shapes.values()
     }
 
 
-def _reductions(rates: tuple[tuple[float, ...], ...]) -> tuple[int, ...]:
+def reductions(rates: tuple[tuple[float, ...], ...]) -> tuple[int, ...]:
     """The steps that use a lower rate than the one before."""
     row = rates[0]
     return tuple(k for k in range(1, len(row)) if row[k] < row[k - 1])

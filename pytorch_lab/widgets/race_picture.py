@@ -16,7 +16,7 @@ from pytorch_lab.optim.path import Racer, StepPath, headline, result
 from pytorch_lab.optim.surfaces import Surface
 
 WIDEST, TALLEST = 640, 380
-GRID = 130  # points of the longer side
+GRID = 110  # points of the longer side
 LEVELS = 11
 COLOURS = (
     "#0072b2", "#b84a00", "#007a58", "#8a6400", "#8b4a7a", "#1c1e21", "#00659e", "#5f6368",
@@ -43,6 +43,11 @@ class Frame:
             round(max(-reach, min(reach, down)), 1),
         )
 
+    def all_at(self, points: numpy.ndarray) -> list[list[float]]:
+        """The pixels of many points that lie inside, of shape (points, 2)."""
+        moved = (points - (self.left, self.top)) * (self.scale, -self.scale)
+        return moved.round(1).tolist()
+
 
 @functools.lru_cache(maxsize=64)
 def levels(place: Surface, width: int, height: int) -> tuple[str, ...]:
@@ -62,14 +67,14 @@ def levels(place: Surface, width: int, height: int) -> tuple[str, ...]:
     found = []
     for k in range(1, LEVELS):
         pieces: Any = lines.lines(low + span * 0.5**k)
-        path = "".join(_path([frame.at(a, b) for a, b in piece]) for piece in pieces)
+        path = "".join(_path(frame.all_at(piece)) for piece in pieces)
         if path:
             found.append(path)
     return tuple(found)
 
 
-def _path(points: list[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) if len(points) > 1 else ""
+def _path(points: list[list[float]]) -> str:
+    return "M" + "L".join([f"{x:g} {y:g}" for x, y in points]) if len(points) > 1 else ""
 
 
 def way(racer: Racer, frame: Frame) -> tuple[list[list[float]], list[list[float]]]:
