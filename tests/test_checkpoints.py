@@ -265,6 +265,31 @@ def test_a_call_by_every_instruction_that_calls():
         assert tree.needed[0].called == 1
 
 
+EVIL = 'x")\nimport os; os.system("touch sprung")  # \x1b[2J'
+
+
+def test_what_a_file_says_never_becomes_code_or_moves_the_cursor(tmp_path, monkeypatch):
+    """Names that a stranger chose stand in sentences, and in code that people are to run."""
+    monkeypatch.chdir(tmp_path)
+    state = {f"{EVIL}.{name}": tensor for name, tensor in net().state_dict().items()}
+    model = net()
+    torch.save({EVIL: state, "l": EVIL}, "names.pt")
+    tree = inspect("names.pt", model)
+    exec(tree.finding("prefix").fix, {"torch": torch, "model": model})
+    assert not (tmp_path / "sprung").exists()
+    name = EVIL.replace("\n", ";").encode()
+    size = len(name).to_bytes(1, "little")
+    body = b"\x80\x04\x8c\x01a\x8c" + size + name + b"\x93)R."
+    (tmp_path / "global.pt").write_bytes(zipped(**{"a/data.pkl": body}))
+    forged = inspect("global.pt")
+    assert forged.opens == "danger"
+    assert not any(finding.fix for finding in forged.findings)
+    for each in (tree, forged):
+        assert not any(letter in str(each) for letter in "\x1b\t\r")
+        assert "touch sprung" in str(each)
+        assert all(line.isprintable() for line in str(each).splitlines())
+
+
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory):
     file = tmp_path_factory.mktemp("run") / "run.pt"

@@ -8,10 +8,11 @@ import torch
 from torch import nn
 
 from pytorch_lab import words
-from pytorch_lab.checkpoints.contents import Item
 from pytorch_lab.checkpoints.files import Contents
+from pytorch_lab.checkpoints.item import Item
 from pytorch_lab.checkpoints.names import device_is_here
 from pytorch_lab.checkpoints.record import ModelMatch, Needed, OptimizerMatch, Storage
+from pytorch_lab.checkpoints.unrun import printable
 
 FEW = 3  # names in a sentence
 
@@ -43,13 +44,13 @@ class Case:
         Args:
             allowed: whether what it needs beyond torch's list is allowed around the call.
         """
-        name = json.dumps(self.path)
+        name = quoted(self.path)
         if not self.is_file:
             return "checkpoint"
         if self.contents.format == "safetensors":
             return f"safetensors.torch.load_file({name})"
         if self.contents.format == "index":
-            files = json.dumps(list(self.contents.shards))
+            files = f"[{', '.join(map(quoted, self.contents.shards))}]"
             both = f"for file in {files} for n, t in safetensors.torch.load_file(file).items()"
             return f"{{n: t {both}}}"
         away = any(not device_is_here(one.device) for one in self.storages)
@@ -76,6 +77,16 @@ class Case:
         return any(one.path == path and one.kind == "object" for one in self.root.walk())
 
 
+def quoted(text: str) -> str:
+    """A text as code, in double quotes; what a file says must not become code.
+
+    Example:
+        >>> quoted("a"), eval(quoted('"); evil("'))
+        ('"a"', '"); evil("')
+    """
+    return json.dumps(text, ensure_ascii=False)
+
+
 def some(names: list[str]) -> str:
     """The first of several names, as code.
 
@@ -83,7 +94,7 @@ def some(names: list[str]) -> str:
         >>> some(["a", "b"]), some(list("abcde"))
         ('`a` and `b`', '`a`, `b`, `c` and 2 more')
     """
-    shown = [f"`{words.shortened(name, 60)}`" for name in names[:FEW]]
+    shown = [f"`{printable(words.shortened(name, 60))}`" for name in names[:FEW]]
     if len(names) > FEW:
         return f"{', '.join(shown)} and {len(names) - FEW:,} more"
     return " and ".join(shown) if len(shown) < 3 else f"{', '.join(shown[:-1])} and {shown[-1]}"

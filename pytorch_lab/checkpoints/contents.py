@@ -5,69 +5,17 @@ elements lie. Nothing is made here either: torch's functions that build tensors 
 and what they would build is read off their arguments.
 """
 
-import math
+import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy
-import torch
-
+from pytorch_lab.checkpoints.item import PLAIN, Item, plain, spell, spell_key
+from pytorch_lab.checkpoints.makers import read_object, read_tensor, type_name
 from pytorch_lab.checkpoints.unrun import Global, Kept, Made, Row, Table
 
 DEEPEST = 40
 MOST_ITEMS = 100_000
 LONG_LIST = 8  # from here on, of a list of plain values only the first are spelled
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
-
-
-@dataclass(eq=False, slots=True)
-class Item:
-    """One thing, with the things in it."""
-
-    name: str
-    path: str = ""
-    kind: str = "value"
-    type: str = ""
-    value: Any = None  # a plain value, or what the kids were read from
-    text: str = ""
-    shape: tuple[int, ...] | None = None
-    stride: tuple[int, ...] = ()
-    offset: int = 0
-    dtype: str = ""
-    device: str = ""
-    requires_grad: bool = False
-    storage: str = ""
-    stored_bytes: int = 0
-    kids: list["Item"] = field(default_factory=list)
-
-    @property
-    def bytes(self) -> int:
-        """What its elements need."""
-        return math.prod(self.shape) * itemsize(self.dtype) if self.shape is not None else 0
-
-    def walk(self) -> Iterator["Item"]:
-        """This and all below it, from top to bottom."""
-        waiting: list[Item] = [self]
-        while waiting:
-            one = waiting.pop()
-            yield one
-            waiting.extend(one.kids[::-1])
-
-    def kid(self, name: str) -> "Item | None":
-        """The kid of a name."""
-        return next((kid for kid in self.kids if kid.name == name), None)
-
-
-def itemsize(dtype: str) -> int:
-    """Bytes of one element.
-
-    Example:
-        >>> itemsize("float32"), itemsize("bfloat16"), itemsize("no such type")
-        (4, 2, 1)
-    """
-    found = getattr(torch, dtype, None)
-    return found.itemsize if isinstance(found, torch.dtype) else 1
 
 
 class Reader:
@@ -102,7 +50,7 @@ class Reader:
         """The item of a tensor, or None."""
         if not isinstance(value, Made):
             return None
-        return _read_tensor(value, Item(name, path, "tensor", "Tensor", value))
+        return read_tensor(value, Item(name, path, "tensor", "Tensor", value))
 
     def other(self, value: Any, name: str, path: str) -> Item:
         """The item of anything else, without its kids."""
@@ -114,12 +62,12 @@ class Reader:
             return Item(name, path, "value", "name", value, text=value.name)
         if isinstance(value, Kept):
             return Item(name, path, "value", "storage", value)
-        return _made(value, Item(name, path, "object", "", value))
+        return read_object(value, Item(name, path, "object", "", value))
 
     def parts(self, value: Any) -> list[tuple[str, Any]]:
         """What is in a value: the step of the path to it, and the thing."""
         if isinstance(value, Table):
-            return [(f"[{spell_key(key)}]", one) for key, one in value.pairs]
+            return [(f"[{_spelled(key)}]", one) for key, one in value.pairs]
         if isinstance(value, Row):
             return [(f"[{i}]", one) for i, one in enumerate(value.items)]
         if isinstance(value, Made):
@@ -132,7 +80,9 @@ class Reader:
             item.kind, item.text = "value", _spell_row([one for _, one in parts], item.type)
             return
         for step, one in parts:
-            item.kids.append(self.item(one, _name(step), item.path + step, depth + 1))
+            kid = self.item(one, _name(step), item.path + step, depth + 1)
+            kid.key = _key(step)
+            item.kids.append(kid)
         if item.kind in ("dict", "list") and not item.kids:
             item.text = "empty"
 
@@ -156,202 +106,20 @@ def _name(step: str) -> str:
     return step.removeprefix(".")
 
 
-def spell_key(key: Any) -> str:
-    """A key of a dict as it would stand between brackets."""
-    return repr(key) if isinstance(key, PLAIN) else f"<{type_name(key)}>"
+def _key(step: str) -> str:
+    inner = step[1:-1]
+    quoted = step.startswith("[") and inner[:1] in ("'", '"') and len(inner) > 1
+    return ast.literal_eval(inner) if quoted else _name(step)
 
 
-def type_name(value: Any) -> str:
-    """What a value of a pickle is called."""
-    if isinstance(value, Made):
-        return value.name or "object"
-    if isinstance(value, Row):
-        return value.kind
-    return {Table: "dict", Global: "name", Kept: "storage"}.get(type(value), type(value).__name__)
-
-
-def spell(value: Any, longest: int = 48) -> str:
-    """A plain value in few letters.
-
-    Example:
-        >>> spell(0.1), spell("a" * 100, 10), spell(b"abc")
-        ('0.1', "'aaaaaaaa…", '3 bytes')
-    """
-    if isinstance(value, bytes):
-        return f"{len(value):,} bytes"
-    if isinstance(value, int) and value.bit_length() > 200:
-        return f"a number of {value.bit_length():,} bits"
-    text = repr(value[: longest + 1] if isinstance(value, str) else value)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def plain(value: Any, name: str, path: str) -> Item:
-    """The item of a plain value."""
-    return Item(name, path, "value", type(value).__name__, value, text=spell(value))
-
-
-# --- what torch, numpy and Python would make ------------------------------------------------------
-
-
-def _read_tensor(made: Made, item: Item) -> Item | None:
-    """Fill in what one of torch's functions would build; None if it is none of them."""
-    function = made.name.rpartition(".")[2] if made.name.startswith("torch._") else ""
-    if made.name == "torch.nn.parameter.Parameter" or function.startswith("_rebuild_parameter"):
-        return _read_parameter(made, item)
-    if function == "_rebuild_from_type_v2":
-        return _read_subclass(made, item)
-    if function in ("_rebuild_tensor_v2", "_rebuild_tensor", "_rebuild_tensor_v3"):
-        return _read_strided(made, item, function)
-    if function == "_rebuild_qtensor":
-        return _read_strided(made, item, function)
-    if function in ("_rebuild_sparse_tensor", "_rebuild_nested_tensor"):
-        item.kids = []
-        item.type = "sparse Tensor" if "sparse" in function else "nested Tensor"
-        return item
-    if function == "_rebuild_meta_tensor_no_storage":
-        item.dtype, item.device = _dtype(made.arg(0)), "meta"
-        item.shape, item.requires_grad = _sizes(made.arg(1)), bool(made.arg(3))
-        return item
-    if function == "_rebuild_device_tensor_from_cpu_tensor":
-        return _read_moved(made, item)
-    return None
-
-
-def _read_parameter(made: Made, item: Item) -> Item | None:
-    data = made.arg(0)
-    inner = _read_tensor(data, item) if isinstance(data, Made) else None
-    if inner is not None:
-        inner.type, inner.requires_grad = "Parameter", bool(made.arg(1, True))
-    return inner
-
-
-def _read_subclass(made: Made, item: Item) -> Item | None:
-    args = made.arg(2)
-    inner = Made(made.arg(0), args)
-    found = _read_tensor(inner, item)
-    if found is not None and isinstance(made.arg(1), Global):
-        found.type = made.arg(1).name.rpartition(".")[2]
-    return found
-
-
-def _read_moved(made: Made, item: Item) -> Item | None:
-    data = made.arg(0)
-    found = _read_tensor(data, item) if isinstance(data, Made) else None
-    if found is not None:
-        found.dtype, found.device = _dtype(made.arg(1)), str(made.arg(2))
-        found.requires_grad = bool(made.arg(3))
-    return found
-
-
-def _read_strided(made: Made, item: Item, function: str) -> Item:
-    kept, offset, size, stride = (made.arg(i) for i in range(4))
-    key, dtype, device, stored = storage_of(kept)
-    item.shape, item.stride = _sizes(size), _sizes(stride)
-    item.offset = offset if isinstance(offset, int) else 0
-    item.dtype = dtype
-    if function == "_rebuild_tensor_v3":
-        item.dtype = _dtype(made.arg(6)) or dtype
-    place = 5 if function == "_rebuild_qtensor" else 4
-    item.requires_grad = made.arg(place) is True
-    item.device, item.storage, item.stored_bytes = device, key, stored
-    return item
-
-
-def storage_of(kept: Any) -> tuple[str, str, str, int]:
-    """Key, dtype, device and bytes of what a tensor's first argument names."""
-    parts = kept.id.items if isinstance(kept, Kept) and isinstance(kept.id, Row) else []
-    if len(parts) < 5 or not isinstance(parts[1], Global):
-        return "", "", "", 0
-    dtype = _storage_dtype(parts[1].name)
-    count = parts[4] if isinstance(parts[4], int) else 0
-    return _text(parts[2]), dtype, _text(parts[3]), count * itemsize(dtype)
-
-
-def _text(value: Any) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _storage_dtype(name: str) -> str:
-    known = {
-        "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16",
-        "BFloat16Storage": "bfloat16", "LongStorage": "int64", "IntStorage": "int32",
-        "ShortStorage": "int16", "CharStorage": "int8", "ByteStorage": "uint8",
-        "BoolStorage": "bool", "ComplexFloatStorage": "complex64",
-        "ComplexDoubleStorage": "complex128", "QInt8Storage": "qint8", "QUInt8Storage": "quint8",
-        "QInt32Storage": "qint32", "UntypedStorage": "uint8",
-    }  # fmt: skip
-    return known.get(name.rpartition(".")[2], "uint8")
-
-
-def _dtype(value: Any) -> str:
-    return value.name.removeprefix("torch.") if isinstance(value, Global) else ""
-
-
-def _sizes(value: Any) -> tuple[int, ...]:
-    """The sizes of a tuple or `torch.Size`."""
-    while isinstance(value, Made):
-        value = value.arg(0)
-    items = value.items if isinstance(value, Row) else []
-    return tuple(one for one in items if isinstance(one, int) and one >= 0)
-
-
-def _made(made: Any, item: Item) -> Item:
-    """An object: its class by name, and what is known of numpy's."""
-    name = type_name(made)
-    short = name.removeprefix("builtins.").removeprefix("collections.")
-    item.type = short
-    if name in ("collections.OrderedDict", "collections.defaultdict", "collections.Counter"):
-        item.kind = "dict"
-    elif name in ("builtins.set", "builtins.frozenset", "collections.deque"):
-        item.kind = "list"
-    elif name.endswith("multiarray.scalar"):
-        _numpy_scalar(made, item)
-    elif name.endswith(("multiarray._reconstruct", "numeric._frombuffer")):
-        _numpy_array(made, item)
-    elif name.endswith("copyreg._reconstructor") and isinstance(made.arg(0), Global):
-        item.type = made.arg(0).name
-    return item
-
-
-def _numpy_dtype(made: Any) -> numpy.dtype | None:
-    code = made.arg(0) if isinstance(made, Made) and made.name == "numpy.dtype" else None
-    try:
-        found = numpy.dtype(code) if isinstance(code, str) else None
-    except TypeError:
-        return None
-    state = made.state.items if isinstance(made.state, Row) else []
-    swapped = len(state) > 1 and state[1] == ">"
-    return found.newbyteorder(">") if found is not None and swapped else found
-
-
-def _numpy_scalar(made: Made, item: Item) -> None:
-    dtype, raw = _numpy_dtype(made.arg(0)), _raw(made.arg(1))
-    item.kind, item.type = "value", f"numpy.{dtype or 'scalar'}"
-    if dtype is not None and dtype.kind in "biufc" and len(raw) == dtype.itemsize:
-        item.value = numpy.frombuffer(raw, dtype)[0].item()
-        item.text = spell(item.value)
-
-
-def _raw(value: Any) -> bytes:
-    """Bytes, also as protocol 2 writes them: `_codecs.encode(text, 'latin1')`."""
-    if isinstance(value, Made) and value.name == "_codecs.encode" and isinstance(value.arg(0), str):
-        return value.arg(0).encode("latin1", "replace")
-    return value if isinstance(value, bytes) else b""
-
-
-def _numpy_array(made: Made, item: Item) -> None:
-    item.kind, item.type = "array", "numpy.ndarray"
-    state = made.state.items if isinstance(made.state, Row) else []
-    shape, dtype = (state[1], state[2]) if len(state) > 2 else (made.arg(2), made.arg(1))
-    item.shape = _sizes(shape)
-    item.dtype = str(_numpy_dtype(dtype) or "")
-    item.device = "numpy"
+def _spelled(key: Any) -> str:
+    return spell_key(key, type_name(key))
 
 
 def _parts_of_made(made: Made) -> Iterator[tuple[str, Any]]:
     """What is in an object: its items, its attributes, else the arguments it is made from."""
     for key, value in made.pairs:
-        yield f"[{spell_key(key)}]", value
+        yield f"[{_spelled(key)}]", value
     for i, value in enumerate(made.items):
         yield f"[{i}]", value
     state = made.state
@@ -375,4 +143,4 @@ def _attributes(state: Table) -> Iterator[tuple[str, Any]]:
                 if one is not None:
                     yield f".{name}", one
         elif not (is_module and isinstance(key, str) and key.startswith("_")):
-            yield f".{key}" if isinstance(key, str) else f"[{spell_key(key)}]", value
+            yield f".{key}" if isinstance(key, str) else f"[{_spelled(key)}]", value

@@ -17,8 +17,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pytorch_lab.checkpoints.contents import Reader, itemsize, storage_of
-from pytorch_lab.checkpoints.unrun import Kept, Made, Reading, Row, Table, Unreadable, follow
+from pytorch_lab.checkpoints.contents import Reader
+from pytorch_lab.checkpoints.item import itemsize
+from pytorch_lab.checkpoints.makers import storage_of
+from pytorch_lab.checkpoints.unrun import (
+    Kept,
+    Made,
+    Reading,
+    Row,
+    Table,
+    Unreadable,
+    follow,
+    printable,
+)
 from pytorch_lab.modules.text import spell_bytes
 
 MAGIC = 0x1950A86A20F9469CFC6C  # what torch.save writes in front of the legacy format
@@ -172,7 +183,7 @@ def _say_which_zip(names: list[str], contents: Contents) -> None:
     elif any(name.endswith(".npy") for name in names):
         contents.trouble, contents.todo = "it is a .npz of numpy", "read it with numpy.load"
     else:
-        some = ", ".join(sorted(names)[:3]) or "nothing"
+        some = printable(", ".join(sorted(names)[:3])) or "nothing"
         contents.trouble = f"it is a zip archive without a data.pkl; it holds {some}"
         contents.todo = "if a checkpoint lies in it, unpack it first"
 

@@ -10,9 +10,9 @@ from torch import nn
 
 from pytorch_lab.checkpoints import files, model_match, optimizer_match, safe
 from pytorch_lab.checkpoints.case import Case
-from pytorch_lab.checkpoints.contents import Item, itemsize
 from pytorch_lab.checkpoints.files import Contents
 from pytorch_lab.checkpoints.findings import find
+from pytorch_lab.checkpoints.item import Item, itemsize
 from pytorch_lab.checkpoints.live import LiveReader
 from pytorch_lab.checkpoints.names import device_is_here, judge
 from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Storage

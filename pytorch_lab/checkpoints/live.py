@@ -11,7 +11,8 @@ import numpy
 import torch
 from torch import nn
 
-from pytorch_lab.checkpoints.contents import PLAIN, Item, Reader, plain, spell, spell_key
+from pytorch_lab.checkpoints.contents import Reader
+from pytorch_lab.checkpoints.item import Item, plain, spell, spell_key
 
 
 class LiveReader(Reader):
@@ -67,14 +68,10 @@ class LiveReader(Reader):
         if isinstance(value, nn.Module):
             return [(f"[{key!r}]", one) for key, one in value.state_dict().items()]
         if isinstance(value, Mapping):
-            return [(f"[{_key(key)}]", one) for key, one in value.items()]
+            return [(f"[{spell_key(key)}]", one) for key, one in value.items()]
         if isinstance(value, list | tuple | set | frozenset):
             return [(f"[{i}]", one) for i, one in enumerate(value)]
         return []
-
-
-def _key(key: Any) -> str:
-    return spell_key(key) if isinstance(key, PLAIN) else f"<{type(key).__name__}>"
 
 
 def refused_by_default(item: Item) -> bool:

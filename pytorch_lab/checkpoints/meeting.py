@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from pytorch_lab import words
-from pytorch_lab.checkpoints.case import FEW, Case, some
-from pytorch_lab.checkpoints.contents import spell
+from pytorch_lab.checkpoints.case import FEW, Case, quoted, some
+from pytorch_lab.checkpoints.item import spell
 from pytorch_lab.checkpoints.model_match import wrapped
 from pytorch_lab.checkpoints.optimizer_match import scheduler_settings, scheduler_state
 from pytorch_lab.checkpoints.record import Finding, KeyMatch
+from pytorch_lab.checkpoints.unrun import printable
 
 
 def _no_state(case: Case) -> Iterator[Finding]:
@@ -25,11 +26,12 @@ def _prefixed(case: Case) -> Iterator[Finding]:
     hidden = {"module.": "DataParallel or DistributedDataParallel",
               "_orig_mod.": "torch.compile", "…_orig_mod.": "torch.compile"}  # fmt: skip
     shown = meets.prefix.removeprefix("…")
+    named = printable(shown, 60)
     who = hidden.get(meets.prefix, "something that held the model")
     count = sum(shown in key.path for key in meets.keys if key.path)
     yield Finding(
         "prefix", "problem",
-        f"{words.count(count, 'name')} of the file {'has' if count == 1 else 'have'} `{shown}` "
+        f"{words.count(count, 'name')} of the file {'has' if count == 1 else 'have'} `{named}` "
         f"where the model has nothing: the state_dict was taken from {who}. Remove it.",
         _without_prefix(case, meets.prefix),
         tuple(key.path for key in meets.keys if shown in key.path),
@@ -41,7 +43,7 @@ def _without_prefix(case: Case, prefix: str) -> str:
         take = f'{{name.replace("{prefix[1:]}", ""): one for name, one in state.items()}}'
         return f"state = {case.state}\nstate = {take}\nmodel.load_state_dict(state)"
     consume = "torch.nn.modules.utils.consume_prefix_in_state_dict_if_present"
-    return f'state = {case.state}\n{consume}(state, "{prefix}")\nmodel.load_state_dict(state)'
+    return f"state = {case.state}\n{consume}(state, {quoted(prefix)})\nmodel.load_state_dict(state)"
 
 
 def _model_is_wrapped(case: Case) -> Iterator[Finding]:
@@ -79,7 +81,7 @@ def _stripped(case: Case) -> str:
         return f"({case.state})"
     if prefix.startswith("…"):
         return f'{{n.replace("{prefix[1:]}", ""): t for n, t in {case.state}.items()}}'
-    return f'{{n.removeprefix("{prefix}"): t for n, t in {case.state}.items()}}'
+    return f"{{n.removeprefix({quoted(prefix)}): t for n, t in {case.state}.items()}}"
 
 
 def _keys(keys: list[KeyMatch]) -> str:
@@ -196,7 +198,9 @@ def _wrong_moments(case: Case) -> Iterator[Finding]:
     if not bad or (case.moments is not None and not case.moments.loads):
         return
     first = bad[0]
-    whose = f"of `{first.saved_for}`" if first.saved_for else f"of shape {first.shape}"
+    whose = (
+        f"of `{printable(first.saved_for, 60)}`" if first.saved_for else f"of shape {first.shape}"
+    )
     sure = [one for one in bad if one.verdict == "shape"]
     then = (
         "load_state_dict raises nothing; the first step() does."

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytorch_lab.checkpoints.contents import Item
+from pytorch_lab.checkpoints.item import Item
 from pytorch_lab.checkpoints.record import KeyMatch, ModelMatch
 
 LIKELY = ("model", "state_dict", "model_state_dict", "model_state", "net", "network", "weights")
@@ -70,12 +70,12 @@ def _state_of(model: nn.Module) -> dict[str, Any]:
 def tensors_of(item: Item) -> dict[str, Item]:
     """Name -> tensor of a state dict; of a pickled module by its own names."""
     if item.kind == "dict":
-        return {kid.name: kid for kid in item.kids if kid.kind == "tensor"}
+        return {kid.key: kid for kid in item.kids if kid.kind == "tensor"}
     found: dict[str, Item] = {}
     for one in item.walk():
         if one.kind == "tensor":
             step = one.path.removeprefix(item.path)
-            found[one.name if step.startswith("[") else step.lstrip(".")] = one
+            found[one.key if step.startswith("[") else step.lstrip(".")] = one
     return found
 
 

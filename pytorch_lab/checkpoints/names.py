@@ -6,6 +6,8 @@ Looked up in lists, never imported: importing a module runs it. The verdicts are
 `dangerous` (it can run commands, read files or load more code).
 """
 
+import json
+
 import numpy
 import torch
 from torch._weights_only_unpickler import _get_allowed_globals, _get_user_allowed_globals
@@ -78,6 +80,8 @@ _ORDER = ("dangerous", "unknown", "listable", "default")
 
 
 def _verdict(name: str, called: int) -> tuple[str, int, str]:
+    if not all(part.isidentifier() for part in name.split(".")):
+        return "dangerous", called, "It is no name that Python could import: the file is forged."
     if name.partition(".")[0] in ("os", "posix", "nt", "sys"):  # nobody can allow these
         return "dangerous", called, _DANGER
     if name in _get_allowed_globals() or name in _get_user_allowed_globals():
@@ -118,7 +122,7 @@ def allow_call(reading: Reading, load: str) -> str:
     """
     needed = {one.name for one in judge(reading) if one.verdict in ("listable", "unknown")}
     items = sorted(filter(None, map(_spell, needed)))
-    items += [f'type(numpy.dtype("{code}"))' for code in _numpy_dtypes(reading.value)]
+    items += [f"type(numpy.dtype({json.dumps(code)}))" for code in _numpy_dtypes(reading.value)]
     modules = {one.rpartition(".")[0] for one in needed if not one.startswith(("numpy", "torch"))}
     imports = [f"import {module}" for module in sorted(modules - {"", "__main__", "builtins"})]
     if any("numpy" in item for item in items):

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pytorch_lab.checkpoints.contents import PLAIN, Item, spell
+from pytorch_lab.checkpoints.item import PLAIN, Item, spell
 from pytorch_lab.checkpoints.live import same_value
 from pytorch_lab.checkpoints.record import ModelMatch, Moment, OptimizerMatch
 from pytorch_lab.checkpoints.unrun import Made, Row, Table
@@ -150,7 +150,7 @@ def _saved_names(groups: list[Item], root: Item, found: ModelMatch | None) -> li
 def _by_order(root: Item, found: ModelMatch, count: int) -> list[str]:
     """Names of the weights in the file's order, if they are as many as the optimizer had."""
     home = next((item for item in root.walk() if item.path == found.path), None)
-    keys = [(kid.name, kid) for kid in home.kids if kid.kind == "tensor"] if home else []
+    keys = [(kid.key, kid) for kid in home.kids if kid.kind == "tensor"] if home else []
     floating = [(name, kid) for name, kid in keys if kid.dtype in ("float32", "float64", "float16",
                 "bfloat16") and not name.endswith(("running_mean", "running_var"))]  # fmt: skip
     distinct: dict[tuple[str, int], str] = {}

@@ -11,8 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pytorch_lab.checkpoints.contents import Item, Reader, itemsize
+from pytorch_lab.checkpoints.contents import Reader
 from pytorch_lab.checkpoints.files import Contents
+from pytorch_lab.checkpoints.item import Item, itemsize
+from pytorch_lab.checkpoints.unrun import printable
 from pytorch_lab.modules.text import spell_bytes
 
 LARGEST_HEADER = 100_000_000  # bytes, as the format has it
@@ -134,7 +136,9 @@ def _metadata(header: dict[str, Any], contents: Contents) -> None:
     found = header.pop("__metadata__", None)
     if isinstance(found, dict) and found:
         text = ", ".join(f"{key}={value}" for key, value in list(found.items())[:6])
-        contents.notes.append(("metadata", "note", f"The file says of itself: {text[:300]}.", ""))
+        contents.notes.append(
+            ("metadata", "note", f"The file says of itself: {printable(text, 300)}.", "")
+        )
     ends = sorted(facts["data_offsets"] for facts in header.values())
     gaps = any(a[1] != b[0] for a, b in pairwise(ends))
     if gaps:
@@ -156,7 +160,10 @@ def read_index(path: Path) -> Contents:
         shard = path.parent / name
         trouble = _add_shard(shard, table, tensors, contents)
         if trouble:
-            contents.trouble, contents.todo = f"of its files {name} {trouble}", "copy all of them"
+            contents.trouble, contents.todo = (
+                f"of its files {printable(name)} {trouble}",
+                "copy all of them",
+            )
             break
     contents.value = Stored(tensors)
     contents.shards = tuple(str(path.parent / name) for name in shards)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pytorch_lab import words
 from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Finding, ModelMatch
+from pytorch_lab.checkpoints.unrun import printable
 from pytorch_lab.modules.text import spell_bytes
 
 MOST_ROWS = 40
@@ -92,7 +93,7 @@ def says_model(match: ModelMatch) -> str:
         return f"{match.model} would load as it stands: {words.count(fits, 'tensor')}"
     parts = [f"{fits} of {words.count(wanted, 'tensor')} fit"]
     if match.prefix:
-        parts[0] += f" once `{match.prefix.removeprefix('…')}` is removed"
+        parts[0] += f" once `{printable(match.prefix.removeprefix('…'), 60)}` is removed"
     for verdict, noun in (("missing", "missing"), ("unexpected", "unexpected"),
                           ("shape", "of another shape"), ("tied", "tied")):  # fmt: skip
         if match.of(verdict):

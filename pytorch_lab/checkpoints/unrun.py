@@ -97,6 +97,17 @@ class Reading:
     protocol: int = 0
 
 
+def printable(text: str, longest: int = 200) -> str:
+    """A stranger's text without what could play tricks on a terminal or a table.
+
+    Example:
+        >>> printable(f"a{chr(10)}b{chr(27)}[2J"), printable("x" * 9, 4)
+        ('a�b�[2J', 'xxxx…')
+    """
+    cut = text if len(text) <= longest else f"{text[:longest]}…"
+    return "".join(letter if letter.isprintable() else "�" for letter in cut)
+
+
 def follow(pickle: BinaryIO) -> Reading:
     """The pickle that begins where the file stands; the file stands behind it afterwards.
 
@@ -173,7 +184,7 @@ class _Machine:
         if (module, name) in NAME_MAPPING:  # as Python 2 called it
             module, name = NAME_MAPPING[module, name]
         module = IMPORT_MAPPING.get(module, module)
-        found = Global(f"{module}.{name}")
+        found = Global(printable(f"{module}.{name}"))
         self.reading.globals.setdefault(found.name, 0)
         self.stack.append(found)
 

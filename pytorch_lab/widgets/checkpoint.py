@@ -19,8 +19,7 @@ from pytorch_lab.widgets.xray_still import picture
 
 # key, heading, width in pixels, numbers at the right edge, which go first where room is short
 COLUMNS = (
-    ("shape", "Shape or value", 150, False, 0),
-    ("dtype", "Dtype", 78, False, 2),
+    ("shape", "Shape or value", 168, False, 0),
     ("bytes", "Bytes", 84, True, 1),
     ("device", "Device", 76, False, 3),
     ("storage", "Storage", 76, True, 4),
@@ -114,15 +113,15 @@ class _Rows:
 
     def _row(self, entry: Entry) -> Row:
         status = (self._of_file(entry), self._of_model(entry), self._of_optimizer(entry))
+        kind = "" if entry.type == "Tensor" else entry.type
         shown = {
-            "shape": str(entry.shape) if entry.shape is not None else entry.text,
-            "dtype": entry.dtype,
+            "shape": f"{entry.shape} {entry.dtype}" if entry.shape is not None else entry.text,
             "device": entry.device,
             "bytes": spell_bytes(entry.bytes) if entry.bytes else "",
             "storage": spell_bytes(entry.stored_bytes) if entry.storage else "",
         }
         return Row(
-            entry.name, entry.kind, entry.type, not any(s.startswith("-") for s in status), status,
+            entry.name, entry.kind, kind, not status[0].startswith("-"), status,
             ("requires grad",) if entry.requires_grad else (), shown, self._facts(entry),
             n_bytes=entry.bytes,
         )  # fmt: skip
@@ -162,9 +161,7 @@ class _Rows:
         if not self.tree.findings:
             return []
         rows = [_finding(one) for one in self.tree.findings]
-        group = Row("what to know", "holder", plural(len(rows), "finding"), True, kids=rows)
-        group.registered = all(row.registered for row in rows)
-        return [group]
+        return [Row("what to know", "holder", plural(len(rows), "finding"), kids=rows)]
 
     def _names(self) -> list[Row]:
         odd = [one for one in self.tree.needed if one.verdict != "default"]
@@ -177,16 +174,14 @@ class _Rows:
             for one in odd
         ]  # fmt: skip
         kind = plural(len(odd), "name")
-        return [Row("names it asks for", "holder", kind, False, kids=rows)] if rows else []
+        return [Row("names it asks for", "holder", kind, kids=rows)] if rows else []
 
     def _absent(self) -> list[Row]:
         match = self.tree.model
         gone = [] if match is None else [*match.of("missing"), *match.of("tied")]
         rows = [_missing(key) for key in gone]
         kind = plural(len(rows), "tensor")
-        is_bad = any(key.verdict == "missing" for key in gone)
-        group = Row("not in the file", "holder", kind, not is_bad, kids=rows)
-        return [group] if rows else []
+        return [Row("not in the file", "holder", kind, kids=rows)] if rows else []
 
 
 def _finding(one: Finding) -> Row:
@@ -207,10 +202,9 @@ def _one_line(code: str) -> str:
 
 def _missing(key: KeyMatch) -> Row:
     word = KEYS[key.verdict]
-    shape, _, dtype = key.in_model.rpartition(" ")
     return Row(
         key.key, "tensor", "", word[0] != "-", (" ", word, " "),
-        cells={"shape": shape, "dtype": dtype}, facts=(("In the model", key.in_model),),
+        cells={"shape": key.in_model}, facts=(("In the model", key.in_model),),
     )  # fmt: skip
 
 
@@ -297,7 +291,7 @@ def _totals(tree: CheckpointTree) -> list[str]:
 
 
 def _columns(tree: CheckpointTree) -> list[dict[str, Any]]:
-    shown = {"shape", "dtype", "bytes"}
+    shown = {"shape", "bytes"}
     if len({entry.device for entry in tree.entries if entry.device}) > 1:
         shown.add("device")
     if any(one.bytes != one.needed for one in tree.storages):

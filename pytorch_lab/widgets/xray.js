@@ -94,7 +94,7 @@ function details(view, index) {
     ?? body.kind;
   return [
     h("div", { class: "lab-xray-path" },
-      h("code", {}, path || name),
+      h("code", {}, body.kind === "finding" ? name : path || name),
       h("button", {
         class: "lab-button lab-xray-close", type: "button", "aria-label": "Close details",
         onclick: () => view.select(null),
