@@ -54,6 +54,32 @@ class Unfreezing(S.LRScheduler):
         return [base / (1 + self.last_epoch) for base in self.base_lrs]
 
 
+class Resetting(S.LRScheduler):
+    """Forgets the momentum of the optimizer at a restart, as some do."""
+
+    def get_lr(self):
+        if self.last_epoch % 4 == 3:
+            self.optimizer.state.clear()
+            self.optimizer.defaults["lr"] = 0.0
+        return [base * 0.5 ** (self.last_epoch % 4) for base in self.base_lrs]
+
+
+class Wrapper:
+    """Holds another scheduler and the optimizer in a list, as accelerate's does."""
+
+    def __init__(self, optimizer):
+        self.scheduler, self.optimizers = S.StepLR(optimizer, 2), [optimizer]
+        self.count = 0
+
+    @property
+    def optimizer(self):
+        return self.optimizers[0]
+
+    def step(self, *args):
+        self.count += 1
+        self.scheduler.step(*args)
+
+
 class Counting:
     """A callable object with a state of its own, as LambdaLR saves it."""
 
@@ -155,6 +181,8 @@ SCHEDULERS = {
     "nested": nested,
     "own": Halving,
     "own without a base": Warm,
+    "resetting": Resetting,
+    "wrapper": Wrapper,
     "StepLR of tensors": tensor_rates(lambda o: S.StepLR(o, 3)),
     "CosineAnnealingLR of tensors": tensor_rates(lambda o: S.CosineAnnealingLR(o, 8)),
     "ReduceLROnPlateau of tensors": tensor_rates(lambda o: S.ReduceLROnPlateau(o, patience=1)),

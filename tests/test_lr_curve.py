@@ -8,7 +8,7 @@ from torch.optim import lr_scheduler as S
 
 import pytorch_lab as lab
 from pytorch_lab.errors import UsageError
-from pytorch_lab.optim import trace_schedule
+from pytorch_lab.optim import trace_schedule, watch_schedule
 from pytorch_lab.widgets.axes import Axis
 from pytorch_lab.widgets.lr_curve import BOTTOM, LEFT, MOST_POINTS, MOST_STOPS, RIGHT, TOP
 from tests.schedules import sgd
@@ -34,6 +34,8 @@ def test_a_scheduler_is_traced_when_it_is_shown():
     shown = lab.show(S.StepLR(sgd(0.1), 3), 9)
     assert str(shown) == str(trace_schedule(S.StepLR(sgd(0.1), 3), 9))
     assert lab.show(S.StepLR(sgd(0.1), 3)).curve.steps == 100
+    assert lab.show(S.CosineAnnealingLR(sgd(0.1), 300)).curve.steps == 300
+    assert lab.show(S.StepLR(sgd(0.1), 3), steps=7).curve.steps == 7
     metric = [1.0] * 9
     watched = lab.show(S.ReduceLROnPlateau(sgd(0.1), patience=1), 9, metric=metric)
     assert watched.curve.metric == tuple(metric)
@@ -87,6 +89,19 @@ def test_the_page_without_a_kernel_is_stable_and_says_the_same():
     assert "<img alt=" in page
     assert "CosineAnnealingLR is a wave" in page
     assert "<script" not in page
+
+
+def test_a_curve_of_one_step_or_none_is_drawn():
+    for curve in (trace_schedule(S.StepLR(sgd(0.1), 3), 1), watch_nothing()):
+        state = lab.show(curve).state
+        assert state["places"] == [LEFT]
+        assert "<img" in lab.show(curve).to_html()
+
+
+def watch_nothing():
+    with watch_schedule(S.StepLR(sgd(0.1), 3)) as seen:
+        pass
+    return seen.curve
 
 
 def test_a_curve_is_shown_alone():

@@ -85,9 +85,12 @@ def test_the_rates_are_those_of_a_plain_loop(name):
 @pytest.mark.parametrize("name", MAKERS)
 def test_nothing_is_changed(name, capsys):
     scheduler = built(name)
+    for group in scheduler.optimizer.param_groups:
+        group["params"][0].grad = torch.ones(2)  # so that the optimizer has a state
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         schedules.plain_loop(scheduler, 3)  # in the middle of a training
+    assert scheduler.optimizer.state or name == "resetting"
     capsys.readouterr()
     before, around = snapshot([scheduler, scheduler.optimizer]), surroundings()
     traced(scheduler)

@@ -115,13 +115,16 @@ def _held(schedulers: list[Any]) -> list[Any]:
 
 @contextmanager
 def _kept(optimizer: Optimizer) -> Iterator[None]:
-    """An optimizer's attributes and groups; not its weights, which no schedule touches.
+    """An optimizer's attributes, groups and state; not its weights, which no schedule touches.
 
     A rate that is a tensor is changed in place, so a copy of it takes its place meanwhile.
     """
     attributes, groups = dict(vars(optimizer)), list(optimizer.param_groups)
     content = [dict(group) for group in groups]
     lists = [(v, list(v)) for group in groups for v in group.values() if isinstance(v, list)]
+    outer = [value for value in attributes.values() if isinstance(value, dict)]
+    inner = [one for value in outer for one in value.values() if isinstance(one, dict)]
+    dicts = [(one, dict(one)) for one in (*outer, *inner)]
     for group in groups:
         tensors = {k: v.clone() for k, v in group.items() if isinstance(v, torch.Tensor)}
         group.update(tensors)
@@ -136,6 +139,9 @@ def _kept(optimizer: Optimizer) -> Iterator[None]:
             group.update(was)
         for held, items in lists:
             held[:] = items
+        for held, items in dicts:
+            held.clear()
+            held.update(items)
 
 
 @contextmanager

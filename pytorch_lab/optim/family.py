@@ -32,7 +32,10 @@ def _inside(scheduler: Any) -> Iterator[Any]:
     for value in vars(scheduler).values():
         items = value.values() if isinstance(value, dict) else value
         for item in items if isinstance(value, list | tuple | dict) else (value,):
-            if isinstance(item, LRScheduler):
+            steps = callable(getattr(item, "step", None)) and not isinstance(item, type)
+            if isinstance(item, LRScheduler) or (
+                steps and isinstance(getattr(item, "optimizer", None), Optimizer)
+            ):
                 yield item
 
 

@@ -32,6 +32,7 @@ from pytorch_lab.optim.remarks import remarks
 from pytorch_lab.words import message_of
 
 MOST_STEPS = 1_000_000
+USUAL_STEPS = 100
 
 
 @dataclass(slots=True)
@@ -203,6 +204,20 @@ def reductions(rates: tuple[tuple[float, ...], ...]) -> tuple[int, ...]:
     """The steps that use a lower rate than the one before."""
     row = rates[0]
     return tuple(k for k in range(1, len(row)) if row[k] < row[k - 1])
+
+
+def steps_to_show(scheduler: Any) -> int:
+    """How far to look where nobody says it: to the end of the plan, if there is one.
+
+    Example:
+        >>> import torch
+        >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+        >>> steps_to_show(torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=300))
+        300
+    """
+    plan = plan_of(scheduler)
+    left = plan.calls - max(int(getattr(scheduler, "last_epoch", 0)), 0) if plan else 0
+    return min(left, MOST_STEPS) if left > 1 else USUAL_STEPS
 
 
 def group_names(optimizer: Optimizer) -> tuple[str, ...]:

@@ -68,10 +68,12 @@ def _lr_curve(curve: Any, *args: Any, **kwargs: Any) -> LabWidget:
 
 
 def _scheduler(scheduler: Any, *args: Any, **kwargs: Any) -> LabWidget:
-    from pytorch_lab.optim import trace_schedule
+    from pytorch_lab.optim.schedule import steps_to_show, trace_schedule
     from pytorch_lab.widgets.lr_curve import LrPicture
 
-    return LrPicture(trace_schedule(scheduler, *args or (100,), **kwargs))
+    if not args and "steps" not in kwargs:
+        args = (steps_to_show(scheduler),)
+    return LrPicture(trace_schedule(scheduler, *args, **kwargs))
 
 
 def _loader(loader: Any, *args: Any, **kwargs: Any) -> LabWidget:
