@@ -1,5 +1,6 @@
 """Exercises stand alone: what one leaves behind costs no other its points, and each end is told."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,11 @@ EXPECTED = {
         ("kernel_died", "the kernel ended while the answer ran (killed: out of memory, or by its"),
         ("kernel_died", "the kernel ended while the answer ran (a crash: SIGSEGV)"),
     ],
-    "tells": [("raised", "ValueError: given "), ("raised", "ValueError: given "), PASSED],
+    "tells": [
+        ("raised", "ValueError: given "),
+        ("raised", "ValueError in line 2, return twi"),
+        PASSED,
+    ],
     "exits": [
         ("kernel_died", "the kernel ended while the answer ran (it called exit)"),
         ("kernel_died", "the kernel ended while the answer ran (aborted, as native code does"),
@@ -149,3 +154,28 @@ def test_one_submission_runs_anywhere_from_bytes_alone():
     assert [record["status"] for record in records] == ["passed"] * 3
     assert records[1]["reason"] == ALONE
     assert provisioner.door() is door  # kept warm for the next
+
+
+def test_an_answer_that_was_lost_once_is_judged_once_more(tmp_path):
+    """By a busy machine, or one short of memory; nothing but the machine remembers it here."""
+    solutions, mark = make_solution(), str(tmp_path / "mark")
+    del solutions.cells[6:]
+    e1 = (
+        f"import os\nif not os.path.exists({mark!r}):\n    os.mkdir({mark!r}); os._exit(9)\n{TWICE}"
+    )
+    made = overlay(solutions, make_submission(e1=e1)).notebook
+    how = anywhere.How(sandbox=False)
+    reveals = anywhere.run([text(overlay(solutions, solutions).notebook).encode()], how)[0]
+    notebook = judging.prepared(made, {"03.1": reveals[0]["reveals"]})
+    records, ended = anywhere.run([notebook], how)
+    assert ended == ""
+    assert [record["status"] for record in records] == ["passed"]
+    assert Path(mark).exists()
+
+
+def test_a_verdict_holds_for_the_points_that_were_asked_for():
+    solutions, name = make_solution(), Path("03_numbers.ipynb")
+    asked = exercises(solutions, name)
+    other = [dataclasses.replace(asked[0], points=7.0), *asked[1:]]
+    one, two = (judging.Assignment(solutions, name, each, 0, True, 30) for each in (asked, other))
+    assert one.key(solutions) != two.key(solutions)

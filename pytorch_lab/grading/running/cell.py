@@ -3,6 +3,7 @@
 A cell of the role "check" gives the verdict on its exercise. Where that is not a pass, and answers
 to other exercises ran in the same kernel, the exercise is judged once more in a kernel of its own:
 what somebody left behind there (a patched builtin, another dtype, a thread) is not held against it.
+So is one that took too long or died, for a busy machine may have been to blame.
 """
 
 import json
@@ -21,8 +22,9 @@ from pytorch_lab.grading.trouble import one_line, trouble
 if TYPE_CHECKING:
     from pytorch_lab.grading.running.plugin import GradedFile
 
+LOST = ("timed_out", "kernel_died")
 # Verdicts to which the visible check has nothing to add.
-UNHELPED = ("passed", "not_attempted", "timed_out", "kernel_died")
+UNHELPED = ("passed", "not_attempted", *LOST)
 NO_REFERENCE = "the notebook holds no values to compare with"
 ALONE = "judged in a fresh kernel, without the other answers"
 
@@ -148,7 +150,7 @@ class GradedCell(IPyNbCell):
         if status in ("failed", "raised") and untouched:
             status, reason = "not_attempted", "the answer is still the stub"
         note = file.note(self.exercise)
-        if status not in ("passed", "not_attempted") and self.passes_alone():
+        if status not in ("passed", "not_attempted") and self.passes_alone(status):
             status, reason, note = "passed", ALONE, ""
         told = one_line("; ".join(filter(None, [reason, note])))
         revealed = reveals(self.test_outputs or [])
@@ -171,12 +173,12 @@ class GradedCell(IPyNbCell):
         if status != "passed":
             raise NotPassed(f"{status}: {told}")
 
-    def passes_alone(self) -> bool:
+    def passes_alone(self, status: str) -> bool:
         """Whether it passes in a fresh kernel, after the answers to this exercise only."""
         file = self.parent
         cells = file.before(self)
         others = any(c.role == "answer" and c.exercise != self.exercise for c in cells)
-        if not others or self.config.option.lab_reference:
+        if self.config.option.lab_reference or not (others or status in LOST):
             return False
         first = self.test_outputs, self.reason, file.seconds[self.exercise]
         with file.other_kernel():

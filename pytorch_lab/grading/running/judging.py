@@ -53,8 +53,9 @@ class Assignment:
         cells = [[cell.cell_type, cell.source, cell.metadata] for cell in notebook.cells]
         mine = [[cell.cell_type, cell.source] for cell in self.solutions.cells]
         mistakes = [astuple(one) for one in self.mutants]
+        asked = [astuple(one) for one in self.exercises]  # a partial credit hangs on the points
         limits = self.seed, self.sandbox, self.timeout_cell, self.memory_bytes
-        return key_of(__version__, cells, mine, mistakes, *limits)
+        return key_of(__version__, cells, mine, asked, mistakes, *limits)
 
 
 def judge(
