@@ -5,6 +5,7 @@
     server.py       inside: forks a kernel for each request
     kernel.py       inside: imports torch and all that a kernel needs, before the first fork
     nest.py         inside, after the fork: own namespaces, own /tmp, limits, no capabilities
+    guard.py        inside, beside the kernel: how much memory all its processes hold
     provisioner.py  what jupyter_client calls, so that nbval, nbclient and nbconvert profit by name
 
 Nothing that runs on the host's side imports torch.

@@ -24,16 +24,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from pytorch_lab.warm import guard
+
 NOBODY = 65534
 _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
 _BIND, _REC, _PRIVATE, _RDONLY, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 1, 2, 4, 8
+_REMOUNT, _DETACH = 32, 2
+_FLAGS = {"nosuid": _NOSUID, "nodev": _NODEV, "noexec": _NOEXEC}  # a remount may not lose them
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _LAST_CAPABILITY = 63  # more than any kernel has; those that do not exist are refused
 
 RUN = Path("/lab/run")  # one folder per kernel, bound from the host
-OWN = Path("/lab/kernel")  # where a kernel sees its own one
+OWN = Path("/lab/kernel")  # where a kernel sees its own one, until its sockets are bound
 KEEP = Path("/lab/keep")  # numbered folders, for what lies below /tmp
+_INODES = 65536  # on a kernel's own disk; a file without content costs memory, too
+_WRITABLE = {"/tmp", "/dev/shm", "/dev/pts", "/proc", str(OWN)}  # each kernel's own
 
 
 PACKAGE = Path(__file__).parents[1]
@@ -46,22 +52,39 @@ def shown() -> list[Path]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one kernel may use, with all processes that it starts."""
+    """What one kernel may use.
 
-    memory_bytes: int = 4 << 30  # of address space, beyond what the warm process has
-    disk_bytes: int = 256 << 20  # in /tmp, and as much again in /dev/shm
-    file_bytes: int = 128 << 20  # of one file
-    cpu_s: int = 3600  # of one process
-    processes: int = 128  # and threads
+    Attributes:
+        memory_bytes: beyond what the warm process has: the address space of each process, and the
+            memory of all that it starts together, looked at ten times a second.
+        disk_bytes: in /tmp, and as much again in /dev/shm; it is memory too, counted apart.
+        file_bytes: of one file.
+        files: that one process holds open.
+        cpu_s: of one process.
+        processes: and threads, all together.
+    """
+
+    memory_bytes: int = 4 << 30
+    disk_bytes: int = 256 << 20
+    file_bytes: int = 128 << 20
+    files: int = 1024
+    cpu_s: int = 3600
+    processes: int = 64
 
 
-def keep(run: Path, limits: Limits, kernel: Callable[[], None], tell: Callable[[int], None]) -> int:
+def keep(
+    run: Path,
+    limits: Limits,
+    kernel: Callable[[Callable[[], None]], None],
+    tell: Callable[[int], None],
+) -> int:
     """In a fresh fork of the server: run `kernel` in namespaces of its own, and wait for its end.
 
     Args:
         run: the kernel's folder below `RUN`.
         limits: what it may use.
-        kernel: is called inside; when it returns, the kernel ends.
+        kernel: is called inside; when it returns, the kernel ends. It calls what it is given as
+            soon as its sockets are bound, and has no folder of the host any more.
         tell: gets the process number of init, by which the server can end all of it.
 
     Returns:
@@ -78,33 +101,53 @@ def keep(run: Path, limits: Limits, kernel: Callable[[], None], tell: Callable[[
     if init == 0:
         _as_init(libc, run, limits, kernel)
     tell(init)
-    return _code(os.waitpid(init, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
 
 
-def _as_init(libc: ctypes.CDLL, run: Path, limits: Limits, kernel: Callable[[], None]) -> NoReturn:
-    """Pid 1: set the scene, start the kernel, reap what it leaves, and end with its exit code."""
+def _as_init(
+    libc: ctypes.CDLL, run: Path, limits: Limits, kernel: Callable[[Callable[[], None]], None]
+) -> NoReturn:
+    """Pid 1: set the scene, start the kernel, watch it, and end with its exit code."""
     code = 1
     try:
         _die_with_parent(libc)
         _mount_own(libc, run, limits)
         _loopback_up()
-        _drop_capabilities(libc)
+        Path("/proc/sys/user/max_user_namespaces").write_text("0")
         # Init holds the pipe to the server: the kernel, of the same user, may not look into it.
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        mine, theirs = socket.socketpair()
         child = os.fork()
         if child == 0:
+            mine.close()
+            _drop_capabilities(libc)
             libc.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
             _limit(limits)
-            kernel()
+            guard.forbid(libc)
+            kernel(lambda: _ask(theirs))
             os._exit(0)
+        theirs.close()
+        _take_folder_away(libc, mine)
+        _drop_capabilities(libc)
+        mine.close()
         signal.signal(signal.SIGINT, lambda *_: os.kill(child, signal.SIGINT))
-        while True:
-            ended, status = os.wait()
-            if ended == child:
-                code = _code(status)
-                break
+        code = guard.watch(child, limits.memory_bytes)
     finally:
         os._exit(code if code >= 0 else 128 - code)
+
+
+def _ask(init: socket.socket) -> None:
+    """In the kernel, its sockets bound: wait until the folder is gone."""
+    with init:
+        init.sendall(b"bound")
+        init.recv(1)
+
+
+def _take_folder_away(libc: ctypes.CDLL, kernel: socket.socket) -> None:
+    """Once the sockets in it are bound nothing needs it, and it is a way to the host's disk."""
+    if kernel.recv(5):
+        _check(libc.umount2(str(OWN).encode(), _DETACH), "umount")
+        kernel.sendall(b"!")
 
 
 def _mount_own(libc: ctypes.CDLL, run: Path, limits: Limits) -> None:
@@ -116,13 +159,31 @@ def _mount_own(libc: ctypes.CDLL, run: Path, limits: Limits) -> None:
         mount(str(path), str(KEEP / str(number)), None, _BIND | _REC)
     mount(str(run), str(OWN), None, _BIND)
     mount("none", str(RUN), "tmpfs", _RDONLY | _NOSUID | _NODEV | _NOEXEC, "size=4k,mode=500")
-    disk = f"size={limits.disk_bytes},mode=700"
+    disk = f"size={limits.disk_bytes},nr_inodes={_INODES},mode=700"
     mount("none", "/tmp", "tmpfs", _NOSUID | _NODEV, disk)
     for number, path in enumerate(covered):
         path.mkdir(parents=True, exist_ok=True)
         mount(str(KEEP / str(number)), str(path), None, _BIND | _REC)
     mount("none", "/dev/shm", "tmpfs", _NOSUID | _NODEV | _NOEXEC, disk)
+    terminals = "newinstance,ptmxmode=666,mode=620"
+    mount("none", "/dev/pts", "devpts", _NOSUID | _NOEXEC, terminals)
     mount("none", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    for path, flags in _writable():
+        mount("none", path, None, _REMOUNT | _BIND | _RDONLY | flags)
+
+
+def _writable() -> list[tuple[str, int]]:
+    """What several kernels would share and could change, with the flags of each mount."""
+    found = {}
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        path, options = line.split()[4:6]
+        flags = [_FLAGS.get(option, 0) for option in options.split(",")]
+        found[path.encode().decode("unicode_escape")] = options, sum(flags)  # the last is on top
+    return [
+        (path, flags)
+        for path, (options, flags) in found.items()
+        if options.startswith("rw") and path not in _WRITABLE
+    ]
 
 
 def _loopback_up() -> None:
@@ -165,7 +226,6 @@ class _Header(ctypes.Structure):
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
     """Keep no capability, not even in the namespaces that are ours, and no way back to one."""
-    Path("/proc/sys/user/max_user_namespaces").write_text("0")
     for capability in range(_LAST_CAPABILITY + 1):
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     none = (ctypes.c_uint32 * 6)()
@@ -177,6 +237,7 @@ def _limit(limits: Limits) -> None:
     bounds = {
         resource.RLIMIT_AS: pages * resource.getpagesize() + limits.memory_bytes,
         resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_NOFILE: min(limits.files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
         resource.RLIMIT_CPU: limits.cpu_s,
         resource.RLIMIT_NPROC: limits.processes,
         resource.RLIMIT_CORE: 0,
@@ -189,10 +250,6 @@ def _die_with_parent(libc: ctypes.CDLL) -> None:
     _check(libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
     if os.getppid() == 0 and os.getpid() != 1:  # it died before we asked
         sys.exit(1)
-
-
-def _code(status: int) -> int:
-    return os.waitstatus_to_exitcode(status)
 
 
 def _check(result: int, what: str) -> None:

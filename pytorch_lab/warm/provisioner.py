@@ -17,9 +17,8 @@ from typing import Any
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 
 from pytorch_lab.warm.nest import Limits
-from pytorch_lab.warm.worker import Door, WarmKernel, Worker
+from pytorch_lab.warm.worker import ATTACH, Door, WarmKernel, Worker
 
-ATTACH = "PYTORCH_LAB_WARM"
 KERNELSPEC = Path(__file__).parent / "kernelspec"
 _MOMENT_S = 0.05
 _worker: Worker | None = None

@@ -18,6 +18,7 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,7 @@ def _become_kernel(request: dict[str, Any], report: int) -> None:
         code = nest.keep(
             nest.RUN / request["kernel"],
             limits,
-            lambda: _run_kernel(request.get("env", {})),
+            lambda bound: _run_kernel(request.get("env", {}), bound),
             lambda init: _write(f"{init}\n"),
         )
     finally:
@@ -138,13 +139,14 @@ def _write(text: str) -> None:
     os.write(3, text.encode())
 
 
-def _run_kernel(env: dict[str, str]) -> None:
+def _run_kernel(env: dict[str, str], bound: Callable[[], None]) -> None:
     work = Path("/tmp/work")
     work.mkdir()
     os.chdir(work)
     os.environ.clear()
     os.environ.update(env)
     app = kernel.initialize(str(nest.OWN / "kernel.json"))
+    bound()
     _write("ready\n")
     os.close(3)
     nowhere = os.open(os.devnull, os.O_RDWR)

@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,6 +26,7 @@ from pytorch_lab.errors import LabError
 from pytorch_lab.warm import nest, sandbox
 from pytorch_lab.warm.server import SOCKET, WARM
 
+ATTACH = "PYTORCH_LAB_WARM"  # names the folder of a worker that another process has
 PRELOAD_S = 300  # importing torch on a busy machine
 START_S = 60  # a fork, on a busy machine
 LOG = "log"  # in the shared folder; a kernel cannot see it
@@ -138,7 +138,7 @@ class Worker(Door):
             self.process.wait()
             if self.process.stdout is not None:
                 self.process.stdout.close()
-        shutil.rmtree(self.run, ignore_errors=True)
+        scratch.remove(self.run)
 
     def __enter__(self) -> Self:
         return self
@@ -199,7 +199,7 @@ class WarmKernel:
         if self.code is None:
             self.code = code
             self._socket.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            scratch.remove(self.folder)
 
     def fileno(self) -> int:
         """What becomes readable when it ends, for whoever waits for several things."""

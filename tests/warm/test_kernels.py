@@ -97,6 +97,26 @@ def test_nothing_of_the_system_can_be_changed(kernel):
         assert "Read-only" in shown or "Permission denied" in shown, place
 
 
+def test_no_folder_of_the_host_is_left(kernel):
+    """Not even the one in which its sockets were bound: that would be the host's disk."""
+    assert kernel("import os; print(os.listdir('/lab/kernel'))") == "[]"
+    assert "Read-only" in kernel("open('/lab/kernel/x', 'w')")
+    mounts = kernel("print(open('/proc/self/mountinfo').read())")
+    assert kernel.kernel.folder.name not in mounts
+
+
+def test_only_its_own_disk_can_be_written(kernel):
+    """Whoever the user is: the flags of the mounts, not the owners of the folders."""
+    code = """
+shared = set()
+for line in open("/proc/self/mountinfo"):
+    path, options = line.split()[4:6]
+    (shared.add if options.startswith("rw") else shared.discard)(path)
+print(sorted(shared))
+"""
+    assert kernel(code) == "['/dev/pts', '/dev/shm', '/proc', '/tmp']"
+
+
 def test_the_only_network_is_its_own_loopback(kernel):
     code = "import socket; socket.create_connection(('127.0.0.1', {}), 2)"
     listening = socket_of_the_host()
@@ -140,6 +160,50 @@ def test_memory(kernels):
     assert "allocate memory" in kernel("import torch; torch.zeros(10**9)")
     assert kernel("print(torch.zeros(10**7).sum().item())") == "0.0"
     assert "MemoryError" in kernel("x = bytearray(3 << 30)")
+
+
+def test_memory_of_all_processes_together(kernels):
+    kernel = kernels(memory_bytes=300 << 20)
+    word = f"held-{os.getpid()}"
+    hold = "import sys; x = bytearray(200 << 20); sys.stdin.read()"
+    kernel.start(f"""
+import subprocess, sys
+for _ in range(6):
+    subprocess.Popen([sys.executable, "-c", {hold!r}, {word!r}], stdin=subprocess.PIPE)
+""")
+    assert kernel.kernel.wait(SECONDS) == 128 + signal.SIGKILL
+    until(lambda: not with_argument(word))
+
+
+def test_pages_that_processes_share_count_once(kernels):
+    code = """
+import os
+import torch
+held = torch.ones(30_000_000)  # 120 MB
+ready, said = os.pipe()
+for _ in range(12):
+    if os.fork() == 0:
+        os.write(said, b"x")
+        os.read(os.pipe()[0], 1)
+for _ in range(12):
+    os.read(ready, 1)
+import time
+time.sleep(0.5)  # five looks at it
+print("alive")
+"""
+    assert kernels(memory_bytes=700 << 20)(code) == "alive"
+
+
+@pytest.mark.parametrize(
+    "call", ["memfd_create(b'a', 0)", "shmget(0, 1 << 20, 0o1600)", "msgget(0, 0o1600)"]
+)
+def test_memory_that_belongs_to_no_process_is_refused(kernel, call):
+    code = f"""
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.{call}, os.strerror(ctypes.get_errno()))
+"""
+    assert kernel(code) == "-1 Function not implemented"
 
 
 def test_processes(kernels):
