@@ -22,7 +22,7 @@ function chart(state, scale) {
   }
   for (const [x, words] of state.x_ticks) svg.append(text(x, bottom + 18, "middle", words));
   svg.append(draw("path", { class: "lr-axis", d: `M${left} ${top}V${bottom}H${right}` }),
-    text((left + right) / 2, height - 4, "middle", "step"));
+    draw("text", { class: "lr-of", x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "step"));
   scale.paths.forEach((d, place) => svg.append(draw("path", { class: `lr-line lr-${place}`, d })));
   return svg;
 }

@@ -12,11 +12,12 @@ from typing import Any
 from pytorch_lab import svg, words
 from pytorch_lab.optim.curve import LrCurve, Remark
 from pytorch_lab.optim.curve_text import headline, short
+from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.axes import Axis
 from pytorch_lab.widgets.piece import LessonPiece
 
 WIDTH, HEIGHT = 640, 250
-LEFT, RIGHT, TOP, BOTTOM = 64, 628, 12, 212
+LEFT, RIGHT, TOP, BOTTOM = 76, 628, 14, 212
 MOST_POINTS = 600  # of a line
 MOST_STOPS = 400  # where the pointer can stand
 MOST_LINES = 6
@@ -164,7 +165,7 @@ def _picture(state: dict[str, Any]) -> str:
         drawing.text(LEFT - 8, y + 4, label, text_anchor="end")
     for x, label in state["x_ticks"]:
         drawing.text(x, BOTTOM + 18, label, text_anchor="middle")
-    drawing.text((LEFT + RIGHT) / 2, HEIGHT - 4, "step", fill=svg.QUIET)
+    drawing.text((LEFT + RIGHT) / 2, HEIGHT - 4, "step", fill=svg.QUIET, text_anchor="middle")
     drawing.path(f"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}", fill="none", stroke=svg.QUIET)
     for place, (path, line) in enumerate(zip(scale["paths"], state["lines"], strict=True)):
         colour, dash = LOOKS[place]
@@ -179,7 +180,5 @@ def _picture(state: dict[str, Any]) -> str:
 
 
 def _list(remarks: tuple[Remark, ...]) -> str:
-    from html import escape
-
-    items = "".join(f"<li>{escape(one.text)}</li>" for one in _ordered(remarks))
+    items = "".join(f"<li>{prose.to_html(one.text)}</li>" for one in _ordered(remarks))
     return f"<ul>{items}</ul>" if items else ""

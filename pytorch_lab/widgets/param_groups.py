@@ -13,6 +13,7 @@ from typing import Any
 
 from pytorch_lab import words
 from pytorch_lab.optim.param_groups import Parameter, ParamGroups, headline
+from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.piece import LessonPiece
 
 MOST_ROWS = 120
@@ -61,7 +62,7 @@ class GroupsPicture(LessonPiece, stem="param_groups"):
         rows = "".join(
             _row("td", [row["name"], row["says"], row["lr"], row["size"]]) for row in state["rows"]
         )
-        said = "".join(f"<li>{escape(text)}</li>" for _, text in state["remarks"])
+        said = "".join(f"<li>{prose.to_html(text)}</li>" for _, text in state["remarks"])
         return self.framed(
             f"<p><strong>{escape(state['title'])}</strong><br>{escape(state['finding'])}</p>"
             f"<table>{head}{groups}</table><table>{rows}</table>" + (said and f"<ul>{said}</ul>")

@@ -40,7 +40,7 @@ function runner(number) {
       head.setAttribute("cx", x);
       head.setAttribute("cy", y);
       label.setAttribute("x", x);
-      label.setAttribute("y", y + 4);
+      label.setAttribute("y", y);
     },
   };
 }
@@ -51,7 +51,7 @@ function legendRow({ name, settings }, number) {
   const element = h("li", {},
     draw("svg", { class: "race-key", viewBox: "0 0 20 20", "aria-hidden": "true" },
       draw("circle", { class: `race-head race-${number}`, cx: 10, cy: 10, r: 8 }),
-      draw("text", { class: "race-number", x: 10, y: 14, "text-anchor": "middle" }, String(number + 1))),
+      draw("text", { class: "race-number", x: 10, y: 10, "text-anchor": "middle" }, String(number + 1))),
     h("span", { class: "race-name", title: settings }, name), says);
   return { element, says };
 }

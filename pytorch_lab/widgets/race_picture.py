@@ -5,7 +5,6 @@ One scale for both axes, so that a valley looks as steep as it is.
 
 import functools
 import itertools
-from html import escape
 from typing import Any
 
 import contourpy
@@ -14,6 +13,7 @@ import numpy
 from pytorch_lab import svg
 from pytorch_lab.optim.path import Racer, StepPath, headline, result
 from pytorch_lab.optim.surfaces import Surface
+from pytorch_lab.widgets import prose
 
 WIDEST, TALLEST = 640, 380
 GRID = 110  # points of the longer side
@@ -153,7 +153,7 @@ def clipped(
 
 def legend_html(path: StepPath) -> str:
     """The remarks as a list."""
-    items = "".join(f"<li>{escape(one.text)}</li>" for one in path.remarks)
+    items = "".join(f"<li>{prose.to_html(one.text)}</li>" for one in path.remarks)
     return f"<ul>{items}</ul>" if items else ""
 
 

@@ -45,8 +45,8 @@ def test_the_pointer_reads_too_and_the_scale_can_be_logarithmic(stage):
     view = stage(wave())
     chart = view.page.locator(".lr-chart")
     box = chart.bounding_box()
-    # Step 20 of 34 between the axis at 64 and the edge at 628 of 640.
-    x = box["x"] + (64 + 564 * 20 / 34) / 640 * box["width"]
+    # Step 20 of 34 between the axis at 76 and the edge at 628 of 640.
+    x = box["x"] + (76 + 552 * 20 / 34) / 640 * box["width"]
     view.page.mouse.move(x, box["y"] + 50)
     expect(view.page.get_by_role("slider")).to_have_attribute(
         "aria-valuetext", "step 20: group 0 0.1, group 1 0.02"
