@@ -286,6 +286,25 @@ def _other_jupyter() -> Iterator[Finding]:
         yield Finding("PATH", "absent", f"`jupyter lab` would start {program}", advice)
 
 
+# --------------------------------------------------------------------------------------- grading
+
+
+def _sandbox() -> Iterator[Finding]:
+    """Only whoever grades needs one."""
+    from pytorch_lab.warm.sandbox import why_not
+
+    if why := why_not():
+        yield Finding(
+            "sandbox", "absent", "none for students' code, when you grade", _sentence(why)
+        )
+    else:
+        yield Finding("sandbox", "fine", "can be made: students' code is shut in when you grade")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 # ---------------------------------------------------------------------------------- course, disk
 
 
@@ -314,6 +333,7 @@ FINDERS: list[Callable[[], Iterator[Finding]]] = [
     _other_jupyter,
     _gpu,
     _threads,
+    _sandbox,
     _course,
     _disk,
 ]

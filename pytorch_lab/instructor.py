@@ -4,6 +4,7 @@ They stand outside `pytorch_lab.grading`, which needs packages that a learner ma
 there, a command imports what it calls when it is called.
 """
 
+import shlex
 import signal
 import sys
 import textwrap
@@ -16,7 +17,7 @@ import typer
 _WIDTH = 80
 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the marks go.")]
-Book = Annotated[str, typer.Option(metavar="URL", help="The gradebook, or its file.")]
+Book = Annotated[str, typer.Option(metavar="URL", help="The gradebook, its file or folder.")]
 Name = Annotated[
     str | None,
     typer.Option("--assignment", metavar="NAME", help="If the gradebook holds several."),
@@ -44,7 +45,11 @@ def register(app: typer.Typer) -> None:
         >>> [command.callback.__name__ for command in app.registered_commands][:3]
         ['release', 'validate', 'grade']
     """
-    for command in (release, validate, grade, marks, override, history, sample_class):
+    for command in (release, validate, grade, marks):
+        app.command()(command)
+    # A negative number is no option: `override` itself says that there are no such points.
+    app.command(context_settings={"ignore_unknown_options": True})(override)
+    for command in (history, sample_class):
         app.command()(command)
 
 
@@ -62,7 +67,7 @@ def release(
     for path in grading.release(solutions, out):
         print(path)
     if nbgrader is not None:
-        from pytorch_lab.grading.for_nbgrader import for_nbgrader
+        from pytorch_lab.grading.validating.for_nbgrader import for_nbgrader
 
         for path in for_nbgrader(solutions, nbgrader):
             print(path)
@@ -75,7 +80,7 @@ def validate(
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Answers run at a time.")] = 2,
 ) -> None:
     """Try assignments out before students get them."""
-    from pytorch_lab.grading import validate
+    from pytorch_lab.grading.validating import validate
 
     reports = validate.validate(solutions, mutants=mutants, sandbox=sandbox, workers=workers)
     print(validate.told(reports))
@@ -89,8 +94,9 @@ def grade(
     ],
     out: Out,
     seed: Annotated[
-        int, typer.Option(help="Choose it yourself, and no input can be foreseen.")
-    ] = 0,
+        int | None,
+        typer.Option(help="Of the hidden inputs; default: as before, at first by chance."),
+    ] = None,
     sandbox: Annotated[
         bool, typer.Option(help="Keep students' code from your files and network.")
     ] = True,
@@ -103,6 +109,10 @@ def grade(
     workers: Annotated[
         int, typer.Option(min=1, metavar="N", help="Submissions run at a time.")
     ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Run on the workers of this scheduler."),
+    ] = None,
     db: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Gradebook; default: DIR/gradebook.sqlite."),
@@ -126,8 +136,8 @@ def grade(
     The page is DIR/class.html.
     """
     from pytorch_lab import grading
-    from pytorch_lab.grading.class_page import write_pages
-    from pytorch_lab.grading.meter import Meter
+    from pytorch_lab.grading.pages.class_page import write_pages
+    from pytorch_lab.grading.pages.meter import Meter
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
     try:
@@ -135,7 +145,7 @@ def grade(
             graded = grading.grade(
                 folder, assignment, out,
                 seed=seed, sandbox=sandbox, timeout_cell=timeout_cell, memory=memory,
-                workers=workers, db=db, only=exercise or (), late=late, roster=roster,
+                workers=workers, dask=dask, db=db, only=exercise or (), late=late, roster=roster,
                 mutants=mutants, check_stability=check_stability,
                 begun=meter.begin, heard=meter.heard,
             )  # fmt: skip
@@ -162,10 +172,15 @@ def marks(
     db: Book, out: Out, assignment: Name = None, late: Late = None, roster: RosterFile = None
 ) -> None:
     """Write the marks again from the gradebook; nothing is run."""
-    from pytorch_lab.grading import bookkeeping
+    from pytorch_lab.grading.book import bookkeeping
 
     graded = bookkeeping.rewrite(db, out, assignment=assignment, late=late, roster=roster)
     _sum_up(graded)
+    if old := [name for name in ("class.html", "feedback") if (out / name).exists()]:
+        _tell(
+            f"{' and '.join(old)} there show the marks of the last `grade`; the same `grade` again "
+            "renews them, and runs nothing twice."
+        )
     print(out / "grades.csv")
 
 
@@ -179,12 +194,13 @@ def override(
         str | None, typer.Option(metavar="NAME", help="Who says so; default: you.")
     ] = None,
     assignment: Name = None,
+    bonus: Annotated[bool, typer.Option("--bonus", help="More points than it is worth.")] = False,
 ) -> None:
     """Give points by hand; 'none' takes them back.
 
     They hold, whatever later runs say, from the next `marks` or `grade` on.
     """
-    from pytorch_lab.grading import bookkeeping
+    from pytorch_lab.grading.book import bookkeeping
 
     try:
         given = None if points == "none" else float(points)
@@ -192,9 +208,20 @@ def override(
         raise typer.BadParameter(f"{points!r} is no number, and not 'none'.") from None
     print(
         bookkeeping.override(
-            db, student, exercise, given, comment, author=author, assignment=assignment
+            db, student, exercise, given, comment,
+            author=author, assignment=assignment, bonus=bonus,
         )
-    )
+    )  # fmt: skip
+    named = f" --assignment {shlex.quote(assignment)}" if assignment else ""
+    print("In the marks after the same `grade` again, which renews the pages too, or after")
+    print(f"  pytorch-lab marks --db {shlex.quote(db)} --out {_place_of(db)}{named}")
+
+
+def _place_of(db: str) -> str:
+    """Where a gradebook's marks lie, if it is a file there."""
+    if "://" in db:
+        return "DIR"
+    return shlex.quote(str(Path(db) if Path(db).is_dir() else Path(db).parent))
 
 
 def sample_class(
@@ -205,7 +232,7 @@ def sample_class(
     ] = "folder",
 ) -> None:
     """Make up a class of thirty to try grading on."""
-    from pytorch_lab.grading.sample_class import deliver
+    from pytorch_lab.grading.validating.sample_class import deliver
 
     print(deliver(folder, layout))
 
@@ -217,7 +244,7 @@ def history(
     assignment: Name = None,
 ) -> None:
     """Tell what happened to a student's exercise, and why."""
-    from pytorch_lab.grading import bookkeeping
+    from pytorch_lab.grading.book import bookkeeping
     from pytorch_lab.grading.trouble import one_line
 
     for event in bookkeeping.history(db, student, exercise, assignment=assignment):
@@ -231,23 +258,29 @@ def history(
 
 def _sum_up(graded: Any) -> None:
     """A line for each student, the class in numbers, and what must be known of it."""
-    from pytorch_lab.grading.marks import number, total
+    from pytorch_lab.grading.book.marks import number, total
     from pytorch_lab.grading.trouble import one_line
 
     class_ = sorted(graded.by_student(), key=lambda pair: pair[0].casefold())
-    shown = {student: one_line(student)[: _WIDTH - 40] for student, _ in class_}
-    width = max(map(len, shown.values()), default=0)
+    shown = {student: one_line(student) for student, _ in class_}
+    width = min(max(map(len, shown.values()), default=0), _WIDTH - 40)
     for student, rows in class_:
         mark = "*" if any(row.override for row in rows) else ""
         mine = f"{number(total(rows))}{mark} of {number(graded.max_points)}"
-        print(f"{shown[student]:{width}}  {mine:13}  {_counted(rows)}"[:_WIDTH].rstrip())
-    print(f"{len(class_)} graded: {_counted(graded.rows)}"[:_WIDTH])
+        _tell(f"{shown[student]:{width}}  {mine:13}  {_counted(rows)}", width + 17)
+    many = "1 student" if len(class_) == 1 else f"{len(class_)} students"
+    _tell(f"{many}: {_counted(graded.rows)}")
     if any(row.override for row in graded.rows):
         print("* with points given by hand")
     for note in graded.notes:
-        print(textwrap.fill(one_line(note), _WIDTH, subsequent_indent="  "))
+        _tell(one_line(note))
     if not graded.sandbox:
         print("Without a sandbox: the students' code ran as you.")
+
+
+def _tell(line: str, indent: int = 2) -> None:
+    """A line, on as many as it needs; a long word, such as a name, is broken."""
+    print(textwrap.fill(line, _WIDTH, subsequent_indent=" " * indent, break_on_hyphens=False))
 
 
 def _counted(rows: Any) -> str:

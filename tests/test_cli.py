@@ -191,7 +191,7 @@ def test_grade_sums_up_and_says_where_the_marks_are(command, grading):
     assert said == (
         "ada    3.5 of 5       2 passed\n"
         "grace  3* of 5        1 failed, 1 timed out\n"
-        "2 graded: 2 passed, 1 failed, 1 timed out\n"
+        "2 students: 2 passed, 1 failed, 1 timed out\n"
         "* with points given by hand\n"
         "1 not found in the roster, or by a name of several there, and left out: grace\n"
         "Without a sandbox: the students' code ran as you.\n"
@@ -224,13 +224,16 @@ def test_the_summary_fits_a_terminal(command, grading):
     _, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "m")
     assert max(map(len, said.splitlines())) <= 80
     assert "0 of 7.5" in said
+    assert said.count("x") - said.count("exe") >= 200  # nothing is cut off unsaid
+    told = " ".join(said.split())
+    assert told.count("1 failed, 1 kernel died, 1 not attempted, 1 raised, 1 timed out") == 2
 
 
 def test_a_students_name_is_one_printable_line(command, grading):
     grading.answers(grade=graded(row("a\x1b[31m\nda\udcff", "03.1", 2, 2)))
     code, said, _ = command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
     assert code == 0
-    assert said.startswith("a da  2 of 2         1 passed\n1 graded")
+    assert said.startswith("a da  2 of 2         1 passed\n1 student: ")
 
 
 def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
@@ -246,7 +249,7 @@ def test_what_a_terminal_cannot_show_is_no_error(grading, monkeypatch):
 def test_grade_asks_for_the_sandbox_unless_told_not_to(command, grading):
     grading.answers(grade=graded())
     command("grade", "in", "--assignment", "03.ipynb", "--out", "marks")
-    defaults = {"seed": 0, "sandbox": True, "timeout_cell": 30, "workers": 1, "db": None}
+    defaults = {"seed": None, "sandbox": True, "timeout_cell": 30, "workers": 1, "db": None}
     defaults |= {"dask": None}
     defaults |= {"only": (), "late": None, "roster": None, "mutants": None}
     defaults |= {"memory": "4G", "check_stability": False}

@@ -49,6 +49,20 @@ def versions(monkeypatch):
     return pretend
 
 
+@pytest.mark.parametrize(
+    ("why", "state", "says"),
+    [
+        ("", "fine", ""),
+        ("expected bubblewrap, found no 'bwrap'", "absent", "Expected bubblewrap, "),
+    ],
+)
+def test_whether_students_code_can_be_shut_in(monkeypatch, why, state, says):
+    monkeypatch.setattr("pytorch_lab.warm.sandbox.why_not", lambda: why)
+    (finding,) = doctor._ask(doctor._sandbox)
+    assert (finding.state, finding.advice[: len(says)]) == (state, says)
+    assert doctor._sandbox in doctor.FINDERS
+
+
 # ---------------------------------------------------------------------------------- the report
 
 

@@ -4,6 +4,8 @@ A submission that cannot be run is a row with a reason; only a fault of the assi
 machine, is an error.
 """
 
+import os
+import secrets
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -16,20 +18,20 @@ from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.authoring.assignment import Exercise, exercises
 from pytorch_lab.grading.authoring.foreign import adopt
 from pytorch_lab.grading.authoring.mutants import known_answers
-from pytorch_lab.grading.book.bookkeeping import graded_class, url_of, write
+from pytorch_lab.grading.book.bookkeeping import BOOK, graded_class, url_of, write
 from pytorch_lab.grading.book.gradebook import Gradebook, Person, Verdict, key_of
 from pytorch_lab.grading.book.late import LateRule
 from pytorch_lab.grading.book.lms import read_roster
 from pytorch_lab.grading.book.marks import GradedClass
 from pytorch_lab.grading.intake.taking_in import Submission, intake
-from pytorch_lab.grading.notebooks import read, why_not
+from pytorch_lab.grading.notebooks import exercise_id, facts, read, why_not
 from pytorch_lab.grading.running.judging import Assignment, Verdicts, judge, unstable
 from pytorch_lab.grading.running.overlay import Overlay, overlay
 from pytorch_lab.grading.sizes import bytes_of
 from pytorch_lab.grading.trouble import joined, one_line
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
 
-BOOK = "gradebook.sqlite"  # in the folder of the marks
+_SEEDS = 1_000_000_000
 
 
 @dataclass
@@ -44,6 +46,7 @@ class _Batch:
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)  # how it was taken in
     verdicts: Verdicts = field(default_factory=dict)
     ended: str = ""  # why the run ended before all was judged
+    told: list[str] = field(default_factory=list)  # about the class
 
 
 def grade(
@@ -51,7 +54,7 @@ def grade(
     assignment: Path,
     out: Path,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     sandbox: bool = True,
     timeout_cell: int = 30,
     memory: str = "4G",
@@ -73,11 +76,13 @@ def grade(
             or Gradescope exports; or a zip of any of these.
         assignment: the notebook of solutions, or a folder that holds it alone.
         out: the folder for `grades.csv` and the other marks.
-        seed: what the hidden checks draw their inputs from; one that students do not know.
+        seed: what the hidden checks draw their inputs from; by default that of the run before,
+            and at first one by chance.
         sandbox: shut each student's kernel in, away from your files, network and other kernels;
             without it, their code runs as you.
         timeout_cell: seconds that one cell may run.
-        memory: what a kernel in the sandbox may use, beyond torch itself.
+        memory: what a kernel in the sandbox may use, beyond torch itself; at most what the
+            machine has.
         workers: how many submissions are run at a time.
         dask: the address of a scheduler, such as tcp://10.0.0.5:8786, on whose workers they are
             run instead.
@@ -111,16 +116,18 @@ def grade(
     _refuse_unknown(only, batch.exercises)
     found = intake(folder, assignment, out)
     _try_to_write(out)
-    for submission in found:
-        _take(batch, submission, instructor, seed)
+    memory_bytes = _memory(batch, memory, here=dask is None)
     mistakes = known_answers(assignment, mutants).mutants
-    assigned = Assignment(
-        instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes,
-        memory_bytes=bytes_of(memory),
-    )  # fmt: skip
-    running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
     pairs = [(exercise.id, exercise.points) for exercise in batch.exercises]
     with closing(Gradebook(url_of(db or str((out / BOOK).resolve())))) as book:
+        seed = _seed(batch, book, assignment.stem) if seed is None else seed
+        for submission in found:
+            _take(batch, submission, instructor, seed)
+        assigned = Assignment(
+            instructor, assignment, batch.exercises, seed, sandbox, timeout_cell, mistakes,
+            memory_bytes=memory_bytes,
+        )  # fmt: skip
+        running = {s: made.notebook for s, made in batch.overlays.items() if made.worth_running}
         run = book.begin(assignment.stem, pairs, seed, sandbox, only)
         if late is not None:
             book.set_late(assignment.stem, str(rule or ""))
@@ -134,7 +141,7 @@ def grade(
         standing = book.standing(assignment.stem)
     graded = graded_class(standing, assignment, batch.exercises, list(batch.people))
     graded.notebooks = batch.notebooks
-    graded.notes += [batch.ended] if batch.ended else []
+    graded.notes += [*batch.told, *filter(None, [batch.ended])]
     graded.unstable = [_differ(*one) for one in twice]
     write(graded, out, known)
     return graded
@@ -151,6 +158,33 @@ def _notebook(assignment: Path) -> Path:
             "--assignment the notebook that was released."
         )
     return found[0]
+
+
+def _seed(batch: _Batch, book: Gradebook, assignment: str) -> int:
+    """The seed of the run before, so that marks stay; at first one that nobody can foresee."""
+    known = book.last_seed(assignment)
+    if known is not None:
+        return known
+    drawn = secrets.randbelow(_SEEDS)
+    batch.told.append(
+        f"the hidden inputs are those of seed {drawn}, drawn by chance; the gradebook keeps it for "
+        "the next runs"
+    )
+    return drawn
+
+
+def _memory(batch: _Batch, size: str, *, here: bool) -> int:
+    """How many bytes a kernel may use; on this machine not more than there are."""
+    wanted = bytes_of(size)
+    if not here or not hasattr(os, "sysconf"):
+        return wanted
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > there:
+        batch.told.append(
+            f"--memory {size} is more than this machine has; a kernel may use all of its "
+            f"{there / (1 << 30):.1f}G"
+        )
+    return min(wanted, there)
 
 
 def _differ(student: str, exercise: str, first: Verdict, second: Verdict) -> str:
@@ -210,7 +244,24 @@ def _take(batch: _Batch, submission: Submission, instructor: NotebookNode, seed:
         return
     batch.people[who] = person._replace(content=key_of(student))
     batch.notebooks[who] = student
-    batch.overlays[who] = overlay(instructor, student, seed=seed)
+    batch.overlays[who] = made = overlay(instructor, student, seed=seed)
+    mine = _answers(instructor)
+    if _answers(student) == mine and any("### BEGIN SOLUTION" in each for each in mine.values()):
+        batch.notes[who] += ("these are the solutions themselves, markers and all: look at it",)
+        batch.told.append(one_line(f"{who} handed in the solutions themselves, markers and all"))
+    elif all(made.status.get(each.id, ("",))[0] == "missing" for each in batch.exercises):
+        asked = sorted({exercise_id(grade_id) for grade_id in _answers(student)})
+        what = f"with the exercises {', '.join(asked)}" if asked else "without any exercise"
+        batch.told.append(one_line(f"{who} handed in another notebook, {what}"))
+
+
+def _answers(notebook: NotebookNode) -> dict[str, str]:
+    """The source of each answer cell, as it stands."""
+    return {
+        known.grade_id: cell.source.strip()
+        for cell in notebook.cells
+        if (known := facts(cell)) and known.is_answer
+    }
 
 
 def _verdicts(batch: _Batch) -> Verdicts:

@@ -60,27 +60,68 @@ def test_points_by_hand_are_in_the_next_marks_until_taken_back(command, db, tmp_
         "--db",
         db,
     )
-    assert command(*given) == (0, "ada, 2: 1.5 of 2\n", "")
+    code, said, _ = command(*given)
+    assert (code, said.splitlines()[0]) == (0, "ada, 2: 1.5 of 2")
     again = ("marks", "--db", db, "--out", tmp_path / "out", "--assignment", "03_numbers")
     code, said, _ = command(*again)
     assert (code, said) == (
         0,
         "ada  2.5* of 3      1 passed, 1 failed\n"
         "bob  3 of 3         2 passed\n"
-        "2 graded: 3 passed, 1 failed\n"
+        "2 students: 3 passed, 1 failed\n"
         "* with points given by hand\n"
         f"{tmp_path / 'out' / 'grades.csv'}\n",
     )
     assert totals(tmp_path / "out") == {"ada": 2.5, "bob": 3}
     back = ("override", "ada", "2", "none", "--comment", "a slip", "--db", db)
-    assert command(*back) == (0, "ada, 2: what was given by hand is taken back\n", "")
+    code, said, _ = command(*back)
+    assert (code, said.splitlines()[0]) == (0, "ada, 2: what was given by hand is taken back")
     command(*again)
     assert totals(tmp_path / "out") == {"ada": 1, "bob": 3}
 
 
 def test_more_points_than_there_are_is_told(command, db):
     words = ("override", "ada", "2", "15", "--comment", "bonus", "--db", db)
-    assert command(*words)[1] == "ada, 2: 15 of 2, more than its 2\n"
+    code, _, err = command(*words)
+    assert (code, err) == (
+        2,
+        "pytorch-lab: expected up to the 2 points of 2, got 15; add --bonus if it shall be more.\n",
+    )
+    assert command(*words, "--bonus")[1].startswith("ada, 2: 15 of 2, more than its 2\n")
+
+
+def test_the_next_command_is_told_and_runs(command, db, tmp_path):
+    _, said, _ = command("override", "ada", "2", "1", "--comment", "x", "--db", db)
+    words = said.splitlines()[-1].strip().split()
+    assert words[:3] == ["pytorch-lab", "marks", "--db"]
+    assert command(*words[1:], "--assignment", "03_numbers")[0] == 0
+    assert totals(db.parent) == {"ada": 2, "bob": 3}
+
+
+def test_marks_say_which_pages_are_older_than_they(command, db, tmp_path):
+    out = tmp_path / "out"
+    again = ("marks", "--db", db, "--out", out, "--assignment", "03_numbers")
+    assert "of the last" not in command(*again)[1]
+    (out / "feedback").mkdir()
+    (out / "class.html").write_text("old")
+    said = " ".join(command(*again)[1].split())
+    assert (
+        "class.html and feedback there show the marks of the last `grade`; the same `grade` "
+        in said
+    )
+    (out / "canvas.csv").write_text("old")
+    said = " ".join(command(*again)[1].split())
+    assert f"not written anew in {out}: canvas.csv, of an earlier run" in said
+
+
+def test_the_folder_of_marks_is_a_gradebook_too(command, db, tmp_path):
+    out = tmp_path / "out"
+    db.rename(tmp_path / "gradebook.sqlite")
+    code, _, _ = command("history", "ada", "2", "--db", tmp_path)
+    assert code == 0
+    out.mkdir()
+    code, _, err = command("history", "ada", "2", "--db", out)
+    assert (code, "expected a gradebook at" in err, "check --db" in err) == (2, True, True)
 
 
 def test_a_rule_for_lateness_holds_until_another(command, db, tmp_path):
@@ -89,7 +130,7 @@ def test_a_rule_for_lateness_holds_until_another(command, db, tmp_path):
     rule = "10% per day, at most 50%, after 2026-12-01T12:00+00:00"
     _, said, _ = command(*again, "--late", rule)
     assert totals(out) == {"ada": 1, "bob": 2.4}  # 36 hours late are two days: 20% off 3
-    assert "1 came without the moment of handing in; lateness costs them nothing, but" in said
+    assert "1 came without the moment of handing in (ada): lateness costs them nothing, or" in said
     assert max(map(len, said.splitlines()[:-1])) <= 80
     command(*again)
     assert totals(out) == {"ada": 1, "bob": 2.4}
@@ -103,8 +144,6 @@ def test_a_run_without_a_sandbox_is_told_wherever_there_is_room(command, db, tmp
     _, said, _ = command("marks", "--db", db, "--out", out, "--assignment", "04_letters")
     assert said.endswith(f"Without a sandbox: the students' code ran as you.\n{out}/grades.csv\n")
     assert json.loads((out / "grades.json").read_text())["sandbox"] is False
-    for name in ("moodle.csv", "gradescope/eve.json"):
-        assert "Graded without a sandbox." in (out / name).read_text()
 
 
 def test_the_roster_gives_the_numbers(command, db, tmp_path):
@@ -114,6 +153,7 @@ def test_the_roster_gives_the_numbers(command, db, tmp_path):
     assert "and left out of canvas.csv: bob" in " ".join(said.split())
     lines = (tmp_path / "canvas.csv").read_text().splitlines()
     assert lines[2:] == ['"Lovelace, Ada",8,x,A,1']
+    assert (tmp_path / "roster.csv").read_text().splitlines()[1].startswith("bob,not in the roster")
 
 
 def test_the_history_is_told_at_80_columns(command, db):
@@ -144,6 +184,9 @@ def test_the_history_is_told_at_80_columns(command, db):
         ),
         (("history", "eve", "2", "--assignment", "04_letters"), "expected one exercise of the"),
         (("override", "ada", "2", "nan", "--comment", "x"), "expected points from 0 up, got nan;"),
+        (("override", "ada", "2", "1e308", "--comment", "x", "--bonus"), "give up to 10000."),
+        (("override", "ada", "2", "-1", "--comment", "x"), "expected points from 0 up, got -1.0;"),
+        (("override", "ada", "2", "1", "--coment", "x"), "Missing option '--comment'"),
         (("override", "ada", "2", "inf", "--comment", "x"), "expected points from 0 up, got inf;"),
         (("override", "ada", "2", "two", "--comment", "x"), "'two' is no number, and not 'none'."),
         (("override", "ada", "2", "1", "--comment", " "), "expected a comment, got none; say"),

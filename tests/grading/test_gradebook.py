@@ -360,13 +360,13 @@ def test_the_latest_rule_for_lateness_holds_for_its_assignment(book):
 @pytest.mark.heavy
 def test_a_second_run_runs_only_what_changed(tmp_path: Path, assignment: Path, monkeypatch):
     runs = []
-    really = judging._write_batches
+    really = judging._run_here
 
-    def counting(waiting, *rest):
-        runs.append(sorted(waiting))
-        return really(waiting, *rest)
+    def counting(pytest, work, texts, *rest):
+        runs.append(sorted(texts))
+        return really(pytest, work, texts, *rest)
 
-    monkeypatch.setattr(judging, "_write_batches", counting)
+    monkeypatch.setattr(judging, "_run_here", counting)
     for student in ("ada", "bob"):
         write(tmp_path / "in" / f"{student}.ipynb", make_submission())
     first = grade(tmp_path / "in", assignment, tmp_path / "out").rows

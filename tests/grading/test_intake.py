@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytorch_lab.errors import CourseError, LabError, NotebookError
+from pytorch_lab.errors import CourseError, LabError, NotebookError, UsageError
 from pytorch_lab.grading.intake.names import key
 from pytorch_lab.grading.intake.taking_in import Submission, intake
 from pytorch_lab.grading.notebooks import MAX_BYTES
@@ -74,6 +74,29 @@ def arrive(request, tmp_path):
 def test_a_notebook_for_each_student(arrive):
     given = arrive({"ada.ipynb": notebook("a"), "Zoë Ek.IPYNB": notebook("z"), "note.pdf": b"%"})
     assert marks(given) == {"Zoë Ek": "z", "ada": "a", "note.pdf": "unreadable"}
+
+
+def test_a_class_in_a_class_is_not_taken_for_a_student(tmp_path):
+    """Whoever gives the folder above gets no marks of one student under another's name."""
+    files = {"in/ada.ipynb": notebook("a"), "in/bob.zip": packed({"b.ipynb": notebook("b")})}
+    given = lay(tmp_path / "up", files | {"in/cy/03_numbers.ipynb": notebook("c")})
+    [found] = intake(given, ASSIGNMENT)
+    assert (found.student, found.status) == ("in", "refused")
+    assert "give 'grade' the folder in, else name the right one 03_numbers" in found.reason
+    alone = lay(
+        tmp_path / "one", {"ada/work/03_numbers.ipynb": notebook("a"), "ada/x.ipynb": b"{}"}
+    )
+    assert marks(alone) == {"ada": "a"}
+
+
+def test_the_assignment_itself_is_nobodys_submission(tmp_path):
+    given = lay(tmp_path, {"03_numbers.ipynb": notebook("s"), "handed in/ada.ipynb": notebook("a")})
+    with pytest.raises(UsageError, match=r"found the assignment 03_numbers.* as .*/handed in\."):
+        intake(given, given / "03_numbers.ipynb")
+    course = {"source/03_numbers/03_numbers.ipynb": notebook("s")}
+    course |= {"submitted/ada/03_numbers/03_numbers.ipynb": notebook("a")}
+    given = lay(tmp_path / "course", course)
+    assert marks(given, given / "source/03_numbers/03_numbers.ipynb") == {"ada": "a"}
 
 
 def test_nbgraders_layout_with_several_assignments(arrive):

@@ -39,10 +39,41 @@ def table(text):
 
 
 ADA, BOB = {"ada": Person("4711")}, {"bob": Person()}
+SOMEBODY = {"canvas": Person("1", late=False), "moodle": Person("1")}
+SOMEBODY["gradescope"] = Person("x", submitted_at=GIVEN.at)
 
 
 def made(graded, roster=None):
-    return lms.files(graded, roster)
+    """The forms, as if somebody had come from each platform."""
+    people, graded.people = graded.people, graded.people | SOMEBODY
+    found = lms.files(graded, roster)
+    graded.people = people
+    return found
+
+
+def test_a_form_is_written_for_those_who_came_from_its_platform_or_with_its_roster(tmp_path):
+    assert lms.files(class_of(BOB)) == {}
+    for platform, form in (
+        ("canvas", "canvas.csv"), ("moodle", "moodle.csv"), ("gradescope", "gradescope/ada.json"),
+    ):  # fmt: skip
+        assert list(lms.files(class_of({"ada": SOMEBODY[platform]}))) == [form]
+    assert list(lms.files(class_of(BOB), roster_of(tmp_path, EXPORT))) == [
+        "roster.csv", "canvas.csv",
+    ]  # fmt: skip
+
+
+def test_all_who_are_missing_on_either_side_are_in_a_file(tmp_path):
+    people = {f"nobody {n}": Person() for n in range(7)} | {"grace": Person()}
+    graded = class_of(people)
+    lines = table(lms.files(graded, roster_of(tmp_path, EXPORT))["roster.csv"])
+    assert [name for name, what in lines if what.startswith("not in")] == list(people)[:7]
+    assert [name for name, what in lines if what == "handed in nothing"] == [
+        "Lovelace, Ada", "'=Evil, Bob", "Twin, Al", "Twin, Al",
+    ]  # fmt: skip
+    assert graded.notes[0].endswith("nobody 3, nobody 4, … (all are in roster.csv)")
+    assert graded.notes[1] == (
+        "4 in the roster handed in nothing: Lovelace, Ada, =Evil, Bob, Twin, Al, Twin, Al"
+    )
 
 
 def roster_of(tmp_path, text, encoding="utf-8"):
@@ -111,8 +142,9 @@ def test_a_roster_of_canvas_gives_its_numbers_and_its_own_name_of_the_assignment
         ["Twin, Al", "45", "s5", "al2", "x.edu", "Lab 2", "2"],
     ]
     assert graded.notes == [
+        "1 in the roster handed in nothing: Twin, Al",
         "Canvas gives 10 points for 03 Numbers (12), the notebook 3.5; canvas.csv holds the "
-        "notebook's, as they are"
+        "notebook's, as they are",
     ]
 
 

@@ -88,6 +88,14 @@ def test_a_terminal_gets_one_line_of_at_most_eighty_columns(clock, terminal):
     assert drawn[-1].rstrip().endswith("3 of 4 · 60 a minute · 1 s left")
 
 
+def test_a_terminal_says_what_is_waited_for_before_the_first_is_through(clock, terminal):
+    with Meter(terminal, clock) as meter:
+        meter.begin(27)
+        clock.now += 12.0
+        meter._bar.refresh()
+    assert any("0 of 27 · starting, the solutions first" in line for line in screen(terminal))
+
+
 def test_a_name_cannot_steer_the_terminal(clock, terminal):
     with Meter(terminal, clock) as meter:
         meter.begin(2)

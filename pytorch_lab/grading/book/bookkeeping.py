@@ -23,17 +23,24 @@ from pytorch_lab.grading.book.marks import GradedClass
 from pytorch_lab.grading.book.past import Event
 from pytorch_lab.grading.notebooks import replace
 
+BOOK = "gradebook.sqlite"  # in the folder of the marks
+MOST_POINTS = 10_000
 _FILES = (".sqlite", ".sqlite3", ".db")
+_SHOWN = 5  # names in a note
 
 
 def url_of(db: str) -> str:
-    """The URL of a gradebook; a SQLite file may be given by its path.
+    """The URL of a gradebook; a SQLite file may be given by its path, or by its folder of marks.
 
     Example:
         >>> url_of("marks/gradebook.sqlite"), url_of("postgresql://host/marks")
         ('sqlite:///marks/gradebook.sqlite', 'postgresql://host/marks')
     """
-    return f"sqlite:///{db}" if "://" not in db and Path(db).suffix in _FILES else db
+    if "://" in db:
+        return db
+    if Path(db).is_dir():
+        return f"sqlite:///{Path(db) / BOOK}"
+    return f"sqlite:///{db}" if Path(db).suffix in _FILES else db
 
 
 def graded_class(
@@ -60,9 +67,10 @@ def graded_class(
     )
     untimed = [s for s, person in graded.people.items() if person.submitted_at is None]
     if standing.late and untimed:
+        names = ", ".join(untimed[:_SHOWN]) + (", …" if len(untimed) > _SHOWN else "")
         graded.notes.append(
-            f"{len(untimed)} came without the moment of handing in; lateness costs them nothing, "
-            "but for those whom the platform calls late"
+            f"{len(untimed)} came without the moment of handing in ({names}): lateness costs them "
+            "nothing, or the least there is if the platform calls them late; grades.json has all"
         )
     return graded
 
@@ -74,6 +82,12 @@ def write(graded: GradedClass, out: Path, roster: lms.Roster | None = None) -> N
         CourseError: the folder cannot be written to.
     """
     texts = lms.files(graded, roster)  # first, for it notes who was not found
+    old = [name for name in lms.FORMS if name not in {Path(n).parts[0] for n in texts}]
+    if old := [name for name in old if (out / name).exists()]:
+        graded.notes.append(
+            f"not written anew in {out}: {', '.join(old)}, of an earlier run, which had a roster "
+            "or another platform's files"
+        )
     for name, text in (marks.files(graded) | texts).items():
         replace(out / name, text)
 
@@ -125,6 +139,7 @@ def override(
     *,
     author: str | None = None,
     assignment: str | None = None,
+    bonus: bool = False,
 ) -> str:
     """Give a student's exercise other points than its verdict; they hold until taken back.
 
@@ -132,10 +147,11 @@ def override(
         db: the gradebook's URL, or the path of its file.
         student: as in the marks.
         exercise: as in the marks.
-        points: from 0 up; None to take back what was given.
+        points: from 0 to what the exercise is worth; None to take back what was given.
         comment: why, for the student and for whoever asks.
         author: by default, who is logged in.
         assignment: its name, if the gradebook holds several with this exercise.
+        bonus: let the points be more than the exercise is worth.
 
     Returns:
         What was done, in a sentence.
@@ -159,13 +175,23 @@ def override(
         name = _assignment(book, assignment, exercise)
         standing = book.standing(name)
         _known(student, list(standing.people), "student")
+        most = dict(standing.exercises)[exercise]
+        _refuse_more(points, most, exercise, bonus)
         given = Override(points, comment.strip(), author or getpass.getuser(), now())
         book.override(name, student, exercise, given)
-    most = dict(standing.exercises)[exercise]
     if points is None:
         return f"{student}, {exercise}: what was given by hand is taken back"
     more = f", more than its {marks.number(most)}" if points > most else ""
     return f"{student}, {exercise}: {marks.number(points)} of {marks.number(most)}{more}"
+
+
+def _refuse_more(points: float | None, most: float, exercise: str, bonus: bool) -> None:
+    if points is None or points <= most or (bonus and points <= MOST_POINTS):
+        return
+    way = f"give up to {MOST_POINTS}" if bonus else "add --bonus if it shall be more"
+    raise UsageError(
+        f"expected up to the {marks.number(most)} points of {exercise}, got {points:g}; {way}."
+    )
 
 
 def history(db: str, student: str, exercise: str, *, assignment: str | None = None) -> list[Event]:

@@ -217,6 +217,12 @@ class Gradebook:
             runs = session.scalars(select(Run).order_by(Run.id))
             return {run.assignment: [exercise for exercise, _ in run.exercises] for run in runs}
 
+    def last_seed(self, assignment: str) -> int | None:
+        """The seed of an assignment's last run; None if it was never graded."""
+        with self._reading() as session:
+            of_it = select(Run.seed).where(Run.assignment == assignment)
+            return session.scalars(of_it.order_by(Run.id.desc())).first()
+
     def standing(self, assignment: str) -> Standing:
         """What holds now in an assignment; it must have been graded."""
         with self._reading() as session:

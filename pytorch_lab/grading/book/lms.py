@@ -3,7 +3,9 @@
     canvas.csv           Canvas's gradebook import
     moodle.csv           Moodle's offline grading worksheet
     gradescope/*.json    what Gradescope's autograder calls results.json, one for each student
+    roster.csv           who is missing: among the notebooks, or in the roster
 
+A form is written for a class that came from its platform, or whose roster was given.
 Students are found by the platform's number, which their zips carry in the names of the files. A
 *roster*, the file that Canvas or Moodle itself exports, gives the other columns and the numbers
 of those whose notebooks came another way. Who is not in the roster is left out and told: an import
@@ -22,11 +24,12 @@ from typing import Any
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.grading.book.gradebook import Person, Verdict
-from pytorch_lab.grading.book.marks import GradedClass, Row, as_json, guarded, number, total
+from pytorch_lab.grading.book.marks import GradedClass, Row, as_json, guarded, number, table, total
 from pytorch_lab.grading.book.telling import STATUS_WORDS, tell
 from pytorch_lab.grading.notebooks import why_not
 from pytorch_lab.grading.trouble import one_line
 
+FORMS = ("canvas.csv", "moodle.csv", "gradescope", "roster.csv")
 _CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _CANVAS_MORE = ("Integration ID", "Root Account")  # Canvas counts on their places
 _MOODLE = (
@@ -35,6 +38,7 @@ _MOODLE = (
     "Feedback comments",
 )  # fmt: skip
 _PARTICIPANT = "Participant "
+_TEST_STUDENT = "Student, Test"  # Canvas's own, in every course
 _ID = re.compile(r"\w[\w.@~-]*|[+-]?\d+")  # no spreadsheet takes it for a formula
 
 
@@ -106,7 +110,7 @@ def read_roster(path: Path) -> Roster:
 
 
 def files(graded: GradedClass, roster: Roster | None = None) -> dict[str, str]:
-    """The texts of the forms, by the names of their files; who was left out is noted.
+    """The texts of the forms, by the names of their files; who is missing is noted.
 
     Args:
         graded: the class.
@@ -114,26 +118,62 @@ def files(graded: GradedClass, roster: Roster | None = None) -> dict[str, str]:
 
     Example:
         >>> row = Row("ada", "03.1", 2.0, 2.0, "passed", "")
-        >>> sorted(files(GradedClass(Path("03.ipynb"), [], [row], {})))
-        ['canvas.csv', 'gradescope/ada.json', 'moodle.csv']
+        >>> class_ = GradedClass(Path("03.ipynb"), [], [row], {}, people={"ada": Person("7")})
+        >>> sorted(files(class_)), sorted(files(class_, Roster("canvas")))
+        (['moodle.csv'], ['canvas.csv', 'moodle.csv', 'roster.csv'])
     """
     roster = roster or Roster()
-    unfound = [
-        student
-        for student, _ in graded.by_student()
-        if roster.platform and roster.find(student, _lms_id(graded, student)) is None
-    ]
+    wanted = {roster.platform, *map(_platform, graded.people.values())}
+    made = {}
+    if roster.platform:
+        made["roster.csv"] = _missing(graded, roster)
+    if "canvas" in wanted:
+        made["canvas.csv"] = _canvas(graded, roster)
+    if "moodle" in wanted:
+        made["moodle.csv"] = _moodle(graded, roster)
+    if "gradescope" in wanted:
+        names = _file_names([student for student, _ in graded.by_student()])
+        for student, rows in graded.by_student():
+            made[f"gradescope/{names[student]}.json"] = as_json(_gradescope(graded, rows))
+    return made
+
+
+def _platform(person: Person) -> str:
+    """Where a submission came from, by what the platform tells: a number, and more."""
+    if not person.lms_id:
+        return ""
+    if person.submitted_at is not None:
+        return "gradescope"
+    return "canvas" if person.late is not None else "moodle"
+
+
+def _missing(graded: GradedClass, roster: Roster) -> str:
+    """Who is not in the roster, and who in the roster handed in nothing; both are noted."""
+    found, unfound = [], []
+    for student, _ in graded.by_student():
+        person = roster.find(student, _lms_id(graded, student))
+        found += [person] if person else []
+        unfound += [] if person else [student]
+    absent = [p for p in roster.people if p not in found and p.get("Student") != _TEST_STUDENT]
+    names = [person.get("Student") or person.get("Full name", "") for person in absent]
     if unfound:
-        names = ", ".join(map(one_line, unfound[:5])) + (", …" if len(unfound) > 5 else "")
         graded.notes.append(
             f"{len(unfound)} not found in the roster, or by a name of several there, and left out "
-            f"of {roster.platform}.csv: {names}"
+            f"of {roster.platform}.csv: {_few(unfound)}"
         )
-    made = {"canvas.csv": _canvas(graded, roster), "moodle.csv": _moodle(graded, roster)}
-    names = _file_names([student for student, _ in graded.by_student()])
-    for student, rows in graded.by_student():
-        made[f"gradescope/{names[student]}.json"] = as_json(_gradescope(graded, rows))
-    return made
+    if names:
+        graded.notes.append(f"{len(names)} in the roster handed in nothing: {_few(names)}")
+    return table(
+        ["student", "what"],
+        [[name, "not in the roster or there several times"] for name in unfound]
+        + [[name, "handed in nothing"] for name in names],
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of many names; `roster.csv` has all."""
+    shown = ", ".join(map(one_line, names[:5]))
+    return f"{shown}, … (all are in roster.csv)" if len(names) > 5 else shown
 
 
 def for_student(said: Verdict) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePath
 
 from nbformat import NotebookNode
 
-from pytorch_lab.errors import CourseError, NotebookError
+from pytorch_lab.errors import CourseError, NotebookError, UsageError
 from pytorch_lab.grading.intake import layouts
 from pytorch_lab.grading.intake.arrivals import Entry, in_folder, in_zip
 from pytorch_lab.grading.intake.layouts import Handed
@@ -70,6 +70,7 @@ def intake(given: Path, assignment: Path, out: Path | None = None) -> list[Submi
 
     Raises:
         CourseError: there is no such folder, nothing in it, or no zip.
+        UsageError: the assignment itself lies among the submissions.
 
     Example:
         >>> intake(Path("no_such_folder"), Path("03_modules.ipynb"))
@@ -77,6 +78,7 @@ def intake(given: Path, assignment: Path, out: Path | None = None) -> list[Submi
         pytorch_lab.errors.CourseError: expected a folder or a zip of submissions at ...
     """
     handed = _handed(given, assignment, out)
+    _refuse_assignment(handed, given, assignment)
     by_folder = any(_in_named(one, assignment) for one in handed)
     students: dict[tuple[str, str], list[Handed]] = {}
     for one in handed:
@@ -89,6 +91,19 @@ def intake(given: Path, assignment: Path, out: Path | None = None) -> list[Submi
             f"{given}, found nothing; give the folder that holds the submissions."
         )
     return sorted(_told_apart(made), key=lambda one: one.student)
+
+
+def _refuse_assignment(handed: list[Handed], given: Path, assignment: Path) -> None:
+    """The solutions are nobody's submission: where they lie, it is hardly the right folder."""
+    solutions = assignment.resolve()
+    if not any(one.entry.path and one.entry.path.resolve() == solutions for one in handed):
+        return
+    folders = sorted({one.entry.parts[0] for one in handed if len(one.entry.parts) > 1})
+    below = f", such as {given / shown(folders[0])}" if folders else ""
+    raise UsageError(
+        f"expected only submissions in {given}, found the assignment {assignment.name} itself; "
+        f"give the folder of what was handed in{below}."
+    )
 
 
 def _handed(given: Path, assignment: PurePath, out: Path | None) -> list[Handed]:
@@ -181,6 +196,8 @@ def _settled(group: list[Handed], assignment: PurePath, by_folder: bool) -> Subm
         )
     elif meant := _meant(notebooks, assignment, by_folder):
         chosen, status, reason = _only(meant, assignment, notes)
+        if chosen and (doubt := _looks_like_a_class(chosen, files, assignment)):
+            chosen, status, reason = None, "refused", doubt
     else:
         status, reason = "missing", f"no notebook for {assignment.stem}; found {_names(notebooks)}"
     if chosen and chosen.entry.fault:
@@ -278,6 +295,25 @@ def _only(
     rest = _names([one for one in meant if one is not chosen])
     notes.append(f"{len(meant)} files: {shown(chosen.own)} counts ({why}), not {rest}")
     return chosen, "", ""
+
+
+def _looks_like_a_class(chosen: Handed, files: list[Handed], assignment: PurePath) -> str:
+    """Why one notebook among several folders and zips may be another person's; or nothing."""
+    if chosen.layout != "folder" or not chosen.within or _in_named(chosen, assignment):
+        return ""
+    notebooks = [one for one in files if one.own.lower().endswith(".ipynb")]
+    places = {one.within[:1] or (one.entry.source,) for one in notebooks if _is_below(one)}
+    if len(places) < 2:
+        return ""
+    return (
+        f"notebooks in {len(places)} folders or zips under one name; if these are students, give "
+        f"'grade' the folder {shown(chosen.student)}, else name the right one {assignment.stem}"
+    )
+
+
+def _is_below(one: Handed) -> bool:
+    """Whether a file lies in a folder or a zip of what is the student's."""
+    return bool(one.within or one.entry.source)
 
 
 def _same(files: list[Handed]) -> bool:

@@ -180,7 +180,7 @@ def _why_odd(status: str, reason: str, slow: bool) -> str:
     by_status = {"refused": 0, "kernel_died": 2, "timed_out": 3, "unreadable": 6}
     if status in by_status:
         return _WHYS[by_status[status]]
-    if status == "needs_person" and "look at it" in reason:
+    if status in ("needs_person", "passed") and "look at it" in reason:
         return _WHYS[1]
     if "output was cut" in reason:
         return _WHYS[4]

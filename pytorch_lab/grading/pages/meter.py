@@ -2,6 +2,8 @@
 
     ━━━━━━━━━━━━━╸              12 of 30 · 41 a minute · 26 s left · Ada
 
+Counted are the submissions that are run; what is known or cannot be read is not.
+
 On a terminal one line that moves; elsewhere, as in a log, a line now and then. What it says goes to
 stderr, so that what a command prints stays its own.
 """
@@ -84,7 +86,9 @@ class Meter:
         """How many, how fast, how long still."""
         took = self._clock() - self._started
         parts = [f"{self._done} of {self._total}"]
-        if self._done and took > 0:
+        if not self._done:
+            parts.append("starting, the solutions first")
+        elif took > 0:
             rate = self._done / took
             parts.append(f"{60 * rate:.3g} a minute")
             if self._done < self._total:
