@@ -190,9 +190,7 @@ def _finding(one: Finding) -> Row:
     if one.fix:
         facts.append(("Code", _one_line(one.fix)))
     word = f"{sign}{one.level}"
-    return Row(
-        TITLES[one.code], "finding", one.level, sign != "-", (word, word, word), facts=tuple(facts)
-    )
+    return Row(TITLES[one.code], "finding", "", sign != "-", (word, word, word), facts=tuple(facts))
 
 
 def _one_line(code: str) -> str:
@@ -240,7 +238,7 @@ def _opened(root: Row) -> set[int]:
 def _state(tree: CheckpointTree, root: Row, is_open: set[int]) -> dict[str, Any]:
     listed = list(root.walk())
     lenses = _lenses(tree)
-    problem = next((i for i, row in enumerate(listed) if row.type == "problem"), None)
+    problem = next((i for i, row in enumerate(listed) if row.status[0] == "-problem"), None)
     return {
         "type": tree.source,
         "finding": lenses[0]["finding"],
