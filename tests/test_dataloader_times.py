@@ -512,6 +512,14 @@ def test_a_restarted_loader_is_told():
     assert remark.text.startswith("The step made 4 iterators over this loader in 4 calls: ")
     assert "Make one before the loop, `for batch in loader:`" in remark.text
     assert remark.text in " ".join(str(seen).split())
+    stream = iter(loader)
+
+    def again(batch):
+        nonlocal stream
+        if next(stream, None) is None:
+            stream = iter(loader)
+
+    assert timed(DataLoader(range(40)), again, batches=40).problems == ()
     other = loader_of()
     assert timed(loader, lambda batch: next(iter(other))).problems == ()
 

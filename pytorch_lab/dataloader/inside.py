@@ -103,25 +103,29 @@ class MapInside:
 
     def __getitems__(self, indices: list[Any]) -> Any:
         self.notes.start = self.notes.clock()
-        where = "dataset"
+        data: list[Any] = []
+        fetch_all = getattr(self.inner, "__getitems__", None)
         try:
-            fetch_all = getattr(self.inner, "__getitems__", None)
             if fetch_all:
-                where = f"dataset.__getitems__({indices!r:.60})"
                 return self.all(fetch_all, indices)
-            data = []
-            for index in indices:
-                where = f"dataset[{index!r:.60}]"
-                data.append(self.one(index))
+            self.each(indices, data)
             return data
         except Exception as error:  # noqa: BLE001 - likewise
-            return Failure.of(where, error)
+            if fetch_all:
+                return Failure.of(f"dataset.__getitems__({indices!r:.60})", error)
+            return Failure.of(f"dataset[{list(indices)[len(data)]!r:.60}]", error)
         finally:
             self.notes.end = self.notes.clock()
 
     def one(self, index: Any) -> Any:
         """One sample."""
         return self.inner[index]
+
+    def each(self, indices: list[Any], data: list[Any]) -> None:
+        """The samples of a batch, one after the other, into `data`."""
+        inner = self.inner
+        for index in indices:
+            data.append(inner[index])  # what came before an error is counted
 
     def all(self, fetch_all: Callable[[list[Any]], Any], indices: list[Any]) -> Any:
         """A batch of samples at once, of a dataset that can do so."""

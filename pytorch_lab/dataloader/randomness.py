@@ -200,6 +200,10 @@ class _MapDrawn(MapInside):
         with _read(_readings(self.notes), "fetch", ("dataset", self.inner)):
             return super().one(index)
 
+    def each(self, indices: list[Any], data: list[Any]) -> None:
+        for index in indices:
+            data.append(self.one(index))
+
     def all(self, fetch_all: Callable[[list[Any]], Any], indices: list[Any]) -> Any:
         with _read(_readings(self.notes), "fetch", ("dataset", self.inner)):
             return super().all(fetch_all, indices)

@@ -37,7 +37,7 @@ def remarks_on(ran: Ran, cores: int) -> tuple[Remark, ...]:
 
 
 def _restarted(ran: Ran, _cores: int) -> Remark | None:
-    if ran.restarts < 2:
+    if ran.restarts < 2 or 2 * ran.restarts < len(ran.batches):  # once in an epoch is right
         return None
     cost = (
         f"and starts {words.count(ran.loader.num_workers, 'new worker process', 'new workers')}"

@@ -12,6 +12,7 @@ from pytorch_lab.dataloader.verdict import percent
 from pytorch_lab.modules.text import spell_bytes
 
 NAME, LANE = 10, 69
+LONG_START = 0.1  # of the time that is drawn
 FETCH, COLLATE, PIN, WAIT, MOVE, USE, IDLE = "▒", "▓", "┿", "·", "→", "█", " "
 
 
@@ -80,18 +81,32 @@ SIGNS = {
 }  # fmt: skip
 
 
+def drawn_from(batches: tuple[BatchTimes, ...]) -> float:
+    """Where the lanes begin: a long start of the workers, in which nothing happens, is left out.
+
+    Example:
+        >>> one = BatchTimes(0, 0, (80, 90), (90, 91), None, (0, 92), None, (92, 100))
+        >>> drawn_from((one,))
+        80
+    """
+    first = min((one.fetched[0] for one in batches), default=0.0)
+    whole = max((one.end for one in batches), default=0.0)
+    return first if first > LONG_START * whole else 0.0
+
+
 def _lanes(timeline: LoaderTimeline) -> Iterator[str]:
-    whole = max(one.end for one in timeline.batches) or 1.0
+    begin = drawn_from(timeline.batches)
+    whole = max(one.end for one in timeline.batches) - begin or 1.0
     used = set()
     for name, pieces in lanes_of(timeline):
         cells: list[str] = []
         for k in range(LANE):
-            middle = whole * (k + 0.5) / LANE
+            middle = begin + whole * (k + 0.5) / LANE
             kind = next((kind for kind, (a, b), _ in pieces if a <= middle < b), "")
             used.add(kind)
             cells.append(SIGNS.get(kind, IDLE))
         yield f"{words.pad(name, NAME)}{''.join(cells)}"
-    yield f"{'':<{NAME}}0{f'{whole:.0f} ms':>{LANE - 1}}"
+    yield f"{'':<{NAME}}{begin:<8.0f}{f'{begin + whole:.0f} ms':>{LANE - 8}}"
     names = {"fetch": "fetches", "collate": "collates", "pin": "pins", "wait": "waits",
              "move": "moves to the device", "use": "uses"}  # fmt: skip
     yield " " * NAME + "   ".join(f"{SIGNS[k]} {names[k]}" for k in SIGNS if k in used)

@@ -38,7 +38,7 @@ function wayOf(state, batch) {
 /** A row for each number of workers that was tried. */
 function bars(trials) {
   return h("table", { class: "loader-trials" },
-    h("thead", {}, h("tr", {}, ["workers", "a batch every", "model waits", "their own memory"].map((one) =>
+    h("thead", {}, h("tr", {}, ["workers", "a batch every", "model waits", "their memory"].map((one) =>
       h("th", { scope: "col" }, one)))),
     h("tbody", {}, trials.map((row) => h("tr", { class: row.here ? "loader-here" : "" },
       h("th", { scope: "row" }, String(row.workers), row.here && h("span", { class: "loader-now" }, " now")),
@@ -109,6 +109,7 @@ function body(state, read) {
     h("ul", { class: "loader-legend" }, state.legend.map(([kind, words]) =>
       h("li", {}, draw("svg", { class: "loader-key", viewBox: "0 0 14 22", "aria-hidden": "true" }, piece([kind, 0, 14, -1], 0)), words))),
     slider && h("label", { class: "loader-slider" }, h("span", {}, "batch"), slider), said,
+    state.begin && h("p", { class: "lab-quiet" }, `The first ${state.begin} ms, in which the workers start, are not drawn.`),
     state.left_out > 0 && h("p", { class: "lab-quiet" }, `${state.left_out} more batches are counted, but not drawn.`),
     state.trials.length > 0 && h("div", { class: "loader-scroll", role: "region", tabindex: "0", "aria-label": "Numbers of workers" },
       bars(state.trials)),

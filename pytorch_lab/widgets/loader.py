@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytorch_lab import svg, words
 from pytorch_lab.dataloader.timeline import BatchTimes, LoaderTimeline, Trial
-from pytorch_lab.dataloader.timeline_text import lanes_of, worker_name
+from pytorch_lab.dataloader.timeline_text import drawn_from, lanes_of, worker_name
 from pytorch_lab.dataloader.verdict import is_fed, percent
 from pytorch_lab.errors import LoaderError, UsageError
 from pytorch_lab.modules.text import spell_bytes
+from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.axes import Axis
 from pytorch_lab.widgets.piece import LessonPiece
 
@@ -111,11 +112,9 @@ class LoaderPicture(LessonPiece, stem="loader"):
 
     def to_html(self) -> str:
         """The lanes, the trials, and the remarks."""
-        from html import escape
-
         seen = self.timeline
         lines = [seen.verdict, *(one.text for one in seen.remarks)]
-        said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        said = "".join(f"<p>{prose.to_html(line)}</p>" for line in lines)
         return self.framed(_still(self.state) + said)
 
     def __str__(self) -> str:
@@ -162,7 +161,8 @@ def _drawing(seen: LoaderTimeline) -> dict[str, Any]:
     """Lanes of pieces in pixels, and what is said of each batch."""
     drawn = replace(seen, batches=seen.batches[:MOST_DRAWN])
     whole = max((one.end for one in drawn.batches), default=1.0)
-    x = Axis(0.0, whole, LEFT, RIGHT, round_ends=False)
+    begin = drawn_from(drawn.batches)
+    x = Axis(begin, whole, LEFT, RIGHT, round_ends=False)
     lanes = [
         {
             "name": name,
@@ -181,13 +181,14 @@ def _drawing(seen: LoaderTimeline) -> dict[str, Any]:
         "legend": [[kind, says] for kind, (says, _) in KINDS.items() if kind in used],
         "batches": [_said(one) for one in drawn.batches],
         "links": [[x.at(one.ready), x.at(one.waited[1])] for one in drawn.batches],
+        "begin": f"{begin:.0f}" if begin else "",
         "left_out": len(seen.batches) - len(drawn.batches),
     }
 
 
 def _span(x: Axis, span: tuple[float, float]) -> tuple[float, float]:
     """Where a piece begins, and how wide it is; always enough to be seen."""
-    start, end = x.at(span[0]), x.at(span[1])
+    start, end = (max(x.at(one), LEFT) for one in span)
     return start, max(round(end - start, 1), 0.6)
 
 
@@ -236,7 +237,7 @@ def _memory(trial: Trial) -> str:
     if not trial.memory:
         return ""
     own = sum(one.own_bytes for one in trial.memory)
-    return f"{spell_bytes(own)} for all" if len(trial.memory) > 1 else spell_bytes(own)
+    return spell_bytes(own)
 
 
 def _still(state: dict[str, Any]) -> str:

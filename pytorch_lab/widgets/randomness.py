@@ -11,6 +11,7 @@ from pytorch_lab import svg, words
 from pytorch_lab.dataloader.drawn import Draw, WorkerRandomness
 from pytorch_lab.dataloader.drawn_text import letters_of
 from pytorch_lab.dataloader.timeline_text import worker_name
+from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.piece import LessonPiece
 
 NAME, CELL, ROW = 150, 62, 24  # of the still picture, in pixels
@@ -50,10 +51,8 @@ class RandomnessPicture(LessonPiece, stem="randomness"):
 
     def to_html(self) -> str:
         """Every matrix, and the remarks."""
-        from html import escape
-
         lines = [self.seen.verdict, *(text for _, text in self.state["remarks"])]
-        said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        said = "".join(f"<p>{prose.to_html(line)}</p>" for line in lines)
         return self.framed(_still(self.state) + said)
 
     def __str__(self) -> str:

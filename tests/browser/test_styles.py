@@ -9,18 +9,19 @@ import torch
 from torch import nn
 
 import pytorch_lab as lab
-from pytorch_lab.checkpoints import ResumeGap, Way
+from pytorch_lab.dataloader import BatchTimes, Draw, LoaderTimeline, Trial, WorkerRandomness
 from pytorch_lab.widgets.clinic import Clinic
 from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
+from pytorch_lab.widgets.loader import LoaderPicture
 from pytorch_lab.widgets.lr_curve import LrPicture
 from pytorch_lab.widgets.order import Order
 from pytorch_lab.widgets.param_groups import GroupsPicture
 from pytorch_lab.widgets.player import Player
 from pytorch_lab.widgets.predict import Predict
 from pytorch_lab.widgets.race import Race
+from pytorch_lab.widgets.randomness import RandomnessPicture
 from pytorch_lab.widgets.recall import Recall
-from pytorch_lab.widgets.resume import Resume
 from pytorch_lab.widgets.xray import Xray
 
 
@@ -30,6 +31,12 @@ class Hiding(nn.Module):
         self.hidden = [nn.Linear(2, 2)]
         self.head = nn.Linear(2, 2)
 
+
+ONE = BatchTimes(0, 0, (0, 4), (4, 5), None, (0, 6), None, (6, 9))
+TRIED = (Trial(0, 9.0, 0.5), Trial(1, 7.0, 0.3))
+TIMELINE = LoaderTimeline("DataLoader(...)", 1, 2, True, (ONE,), 0, trials=TRIED)
+TWICE = tuple(Draw("torch", epoch, 0, 0, "fetch", 0.5, True, 0) for epoch in (0, 1))
+DRAWN = WorkerRandomness("DataLoader(...)", 1, 2, ("torch",), (), TWICE)
 
 WIDGETS = {
     "card": lambda: lab.card(
@@ -49,16 +56,15 @@ WIDGETS = {
     "recall": lambda: lab.recall(
         "00.r", [{"ask": "What?", "choices": {"a": "Why a.", "b": "Why b."}, "answer": "b"}]
     ),
-    "resume": lambda: lab.show(
-        ResumeGap((2.0,), (1.0,), (Way("nothing", (), (1.5,), 0.5, 0),), (), 0.0, "model")
-    ),
     "xray": lambda: lab.show(Hiding()),
+    "loader": lambda: LoaderPicture(TIMELINE),
+    "randomness": lambda: RandomnessPicture(DRAWN),
     "groups": lambda: lab.show(torch.optim.SGD(Hiding().parameters()), Hiding()),
     "race": lambda: lab.show(lab.optim.trace_optimizer([torch.optim.Adam], "bowl")),
 }  # fmt: skip
 KINDS = (
-    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Resume, Xray,
-    LrPicture, Race, GroupsPicture,
+    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Xray,
+    LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
 )  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
 
