@@ -177,10 +177,10 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
         Linear
 
     Args:
-        x: an `nn.Module`, a tensor with a `grad_fn`, a scheduler, or a record such as a
-            `ModuleTree` or a `GraphRecord`.
+        x: an `nn.Module`, a tensor with a `grad_fn`, a scheduler, an optimizer, or a record
+            such as a `ModuleTree` or a `GraphRecord`.
         args: example inputs for the module: its forward is then run once; for a scheduler how
-            many steps to look ahead.
+            many steps to look ahead; for an optimizer its model.
         kwargs: the same, by name.
 
     Raises:
