@@ -180,6 +180,56 @@ def standardize(x):
         },
     ),
     Cheat(
+        "shared-root",
+        "what several kernels see: writing to it, renaming it away",
+        {
+            "04.1": """\
+import os
+def standardize(x):
+    found = []
+    for folder, names, _ in os.walk("/"):
+        if folder.startswith(("/proc", "/sys", "/usr", "/tmp", "/dev/shm")):
+            names.clear()
+            continue
+        try:
+            open(folder + "/left-here", "w").close()
+            found.append(folder)
+        except OSError:
+            pass
+    for folder in ("/lab", "/lab/run", "/lab/kernel", "/etc", "/dev", "/var"):
+        try:
+            os.rename(folder, folder + "2")
+            found.append("renamed " + folder)
+        except OSError:
+            pass
+"""
+            + REPORT,
+        },
+        ends=NOTHING,
+    ),
+    Cheat(
+        "deep-tree",
+        "a tree too deep for whoever tidies up, on the host's disk if it can be",
+        {
+            "04.1": """\
+import os
+def standardize(x):
+    found = []
+    for place in ("/lab/kernel", "/tmp/work"):
+        try:
+            os.chdir(place)
+            for _ in range(3000):
+                os.mkdir("d")
+                os.chdir("d")
+            found += [place] if place != "/tmp/work" else []
+        except OSError:
+            pass
+"""
+            + REPORT,
+        },
+        ends=NOTHING,
+    ),
+    Cheat(
         "other-processes",
         "other processes: their memory, their environment, their end",
         {

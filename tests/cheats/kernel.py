@@ -181,6 +181,48 @@ def standardize(x):
         },
     ),
     Cheat(
+        "flood",
+        "four threads that say without end that the kernel is busy, so that no cell ever ends",
+        {
+            "04.1": """\
+import threading
+from IPython import get_ipython
+kernel = get_ipython().kernel
+def say():
+    while True:
+        kernel.session.send(kernel.iopub_socket, "status", {"execution_state": "busy"},
+                            parent=kernel.get_parent())
+def standardize(x):
+    for _ in range(4):
+        threading.Thread(target=say, daemon=True).start()
+    return x
+""",
+        },
+        ends=dict.fromkeys(("04.1", "04.2", "04.3"), ("failed|timed_out|kernel_died", r".*")),
+    ),
+    Cheat(
+        "many-errors",
+        "hundreds of errors of two megabytes each",
+        {
+            "04.1": """\
+from IPython import get_ipython
+kernel = get_ipython().kernel
+def standardize(x):
+    content = {"ename": "E", "evalue": "", "traceback": ["x" * 2_000_000]}
+    for _ in range(400):
+        kernel.session.send(kernel.iopub_socket, "error", content, parent=kernel.get_parent())
+    return x
+""",
+        },
+        ends={"04.1": ("raised|failed|timed_out|kernel_died", r".*")},
+    ),
+    Cheat(
+        "one-big-print",
+        "a hundred megabytes in one message",
+        {"04.1": 'def standardize(x):\n    print("x" * 100_000_000, flush=True)\n    return x'},
+        ends={"04.1": ("failed|timed_out|kernel_died", r".*")},
+    ),
+    Cheat(
         "bottomless-call",
         "recursion until the stack is full",
         {

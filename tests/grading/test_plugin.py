@@ -3,13 +3,17 @@
 import os
 import subprocess
 import sys
-from collections import deque
 
 import nbformat
 import pytest
 
 from pytorch_lab.checks.compare import encode
-from pytorch_lab.grading.running.kernel import OUTPUT_BYTES, WatchedKernel
+from pytorch_lab.grading.running.kernel import (
+    OUTPUT_BYTES,
+    OUTPUT_MESSAGES,
+    TimedOut,
+    WatchedKernel,
+)
 from pytorch_lab.grading.running.overlay import MIME
 from pytorch_lab.grading.running.values import bounded, judge, reveals, text
 from pytorch_lab.grading.trouble import one_line, trouble
@@ -123,9 +127,18 @@ def message(kind, parent="now", **content):
     return {"msg_type": kind, "content": content, "parent_header": {"msg_id": parent}}
 
 
-def test_output_is_bounded_and_the_end_still_seen():
+def listening(seconds=60):
     kernel = WatchedKernel.__new__(WatchedKernel)
-    kernel.shown, kernel.bytes_shown, kernel.waits_for = deque(), 0, "now"
+    kernel.expect("now", seconds)
+    return kernel
+
+
+def kinds(kernel):
+    return [m["msg_type"] for m in kernel.shown]
+
+
+def test_output_is_bounded_and_the_end_still_seen():
+    kernel = listening()
     kernel._keep(message("stream", text="kept"))
     kernel._keep(message("stream", parent="earlier", text="x" * OUTPUT_BYTES))
     assert not kernel.was_cut
@@ -135,4 +148,32 @@ def test_output_is_bounded_and_the_end_still_seen():
     kernel._keep(message("error", ename="E"))
     kernel._keep(message("status", execution_state="idle"))
     assert kernel.was_cut
-    assert [m["msg_type"] for m in kernel.shown] == ["stream", "error", "status"]
+    assert kinds(kernel) == ["stream", "error", "status"]
+
+
+@pytest.mark.parametrize(
+    ("flood", "times", "kept"),
+    [
+        (message("status", execution_state="busy"), 10_001, []),
+        (message("status", execution_state="idle"), 10_001, ["status"]),
+        (message("error", ename="E", traceback=["x" * 2_000]), 600, ["error"]),
+        (message("comm_msg", data={"a": "x" * 2_000}), 600, []),
+        (message("display_data", data={}), 20_000, ["display_data"] * OUTPUT_MESSAGES),
+    ],
+    ids=["busy", "idle", "errors", "comms", "displays"],
+)
+def test_every_message_counts_whatever_its_kind(flood, times, kept):
+    kernel = listening()
+    for _ in range(times):
+        kernel._keep(flood)
+    assert kinds(kernel) == kept
+    assert kernel.was_cut
+
+
+def test_one_clock_for_the_reply_and_what_is_shown(monkeypatch):
+    """A kernel that never says "idle" is given up when the cell's time is over."""
+    kernel = listening(seconds=0)
+    monkeypatch.setattr(kernel, "is_alive", lambda: True)
+    monkeypatch.setattr(kernel, "_read_iopub", lambda: None)
+    with pytest.raises(TimedOut):
+        kernel.get_message("iopub", timeout=60)

@@ -6,7 +6,6 @@
 The process that runs submissions keeps one warm Python for all of them; it ends with the process.
 """
 
-import shutil
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,4 +52,4 @@ def run(notebooks: Sequence[bytes], how: How) -> tuple[list[Record], str]:
             (folder / f"{number:05}.ipynb").write_bytes(notebook)
         return Pytest(how.timeout_cell, warm, how.memory_bytes)(folder)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove(folder)

@@ -5,6 +5,7 @@ kernel from a slow one. This one waits for a reply, for what the cell shows and 
 at once.
 """
 
+import math
 import os
 import signal
 import time
@@ -22,11 +23,14 @@ from pytorch_lab.warm import provisioner
 from pytorch_lab.warm.worker import WarmKernel
 
 OUTPUT_BYTES = 1_000_000  # kept of one cell
+OUTPUT_MESSAGES = 10_000
+MESSAGE_BYTES = 8 << 20  # a larger one is not even received
+MESSAGES_AHEAD = 16  # received before they are read
 PATIENCE_S = 300  # for cells that are not the student's
 START_S = 60  # for the first answer, on a busy machine
 _LOOK_S = 0.25  # between looks at the clock
 _AT_ONCE = 100  # messages read between them
-
+_OUTPUTS = ("stream", "display_data", "execute_result")
 
 # What reading a message that no honest kernel sends may raise.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RuntimeError)
@@ -100,15 +104,14 @@ class WatchedKernel(RunningKernel):
         sandbox: bool = False,
         limits: Mapping[str, int] | None = None,
     ) -> None:
-        self.shown: deque[dict[str, Any]] = deque()
-        self.bytes_shown = 0
-        self.asked_to_exit = False
-        self.waits_for = ""
         self.patient = False
+        self.expect("", 0)
         if sandbox:
             self.km = KernelManager(kernel_name="warm", kernel_spec_manager=_WarmSpecs(limits))
             self.km.start_kernel(env=env)
             self.kc = self.km.client()
+            self.kc.context.setsockopt(zmq.MAXMSGSIZE, MESSAGE_BYTES)
+            self.kc.context.setsockopt(zmq.RCVHWM, MESSAGES_AHEAD)
             self.kc.start_channels(stdin=False, hb=False, control=False)
         else:
             with open(os.devnull, "w") as nowhere:
@@ -152,7 +155,7 @@ class WatchedKernel(RunningKernel):
     @property
     def was_cut(self) -> bool:
         """Whether the last cell showed more than is kept."""
-        return self.bytes_shown > OUTPUT_BYTES
+        return self.bytes_shown > OUTPUT_BYTES or self.messages_shown > OUTPUT_MESSAGES
 
     def is_alive(self) -> bool:
         """Whether its process runs."""
@@ -160,12 +163,19 @@ class WatchedKernel(RunningKernel):
             return self.warm.poll() is None
         return super().is_alive()
 
-    def execute_cell_input(self, cell_input: str, allow_stdin: bool | None = None) -> str:
-        """Send a cell; what an earlier one left unread is dropped."""
-        self.shown.clear()
-        self.bytes_shown = 0
-        self.asked_to_exit = False
-        return super().execute_cell_input(cell_input, allow_stdin)
+    def expect(self, msg_id: str, seconds: float | None) -> None:
+        """Keep what this message makes the kernel show; what an earlier one left is dropped.
+
+        Args:
+            msg_id: of what was sent.
+            seconds: in which the reply and all that is shown must come.
+        """
+        self.waits_for = msg_id
+        self.deadline = math.inf if seconds is None else time.monotonic() + seconds
+        self.shown: deque[dict[str, Any]] = deque()
+        self.bytes_shown = self.messages_shown = 0
+        self.ends_shown: set[str] = set()
+        self.asked_to_exit = self.fell_silent = False
 
     def await_reply(self, msg_id: str, timeout: float | None = None) -> None:
         """Wait for the reply to a cell, and keep what it shows meanwhile.
@@ -174,10 +184,9 @@ class WatchedKernel(RunningKernel):
             TimedOut: no reply came in time.
             KernelDied: none will come.
         """
-        self.waits_for = msg_id
         if self.patient and timeout is not None:
             timeout = max(timeout, PATIENCE_S)
-        started = time.monotonic()
+        self.expect(msg_id, timeout)
         while True:
             alive = self.is_alive()  # asked first: what it said before its end is read after
             self._read_iopub()
@@ -185,9 +194,12 @@ class WatchedKernel(RunningKernel):
                 return
             if not alive:
                 raise KernelDied(self.how_it_ended())
-            if timeout is not None and time.monotonic() >= started + timeout:
-                raise TimedOut
+            self._heed_the_clock()
             self._await_anything(_LOOK_S)
+
+    def _heed_the_clock(self) -> None:
+        if time.monotonic() >= self.deadline:
+            raise TimedOut
 
     def _await_anything(self, seconds: float) -> None:
         """Until a message came, or the end, or so long."""
@@ -203,7 +215,10 @@ class WatchedKernel(RunningKernel):
 
     def _read_shell(self, msg_id: str) -> bool:
         """Whether the reply to this message has come."""
-        while (message := self._receive(self.kc.shell_channel)) is not None:
+        for _ in range(_AT_ONCE):
+            message = self._receive(self.kc.shell_channel)
+            if message is None:
+                break
             if message["parent_header"].get("msg_id") == msg_id:
                 self._read_reply(message["content"])
                 return True
@@ -222,17 +237,20 @@ class WatchedKernel(RunningKernel):
         )
 
     def _keep(self, message: dict[str, Any]) -> None:
-        """Queue a message for nbval; beyond the bound only those that say how the cell ended."""
+        """Queue a message for nbval; beyond the bound only the first that say how it ended."""
         if message["parent_header"].get("msg_id") != self.waits_for:
             return  # of a thread that an earlier cell left running
-        content = message["content"]
-        if message["msg_type"] == "stream":
-            self.bytes_shown += len(str(content.get("text", "")))
-        elif message["msg_type"] in ("display_data", "execute_result"):
-            self.bytes_shown += sum(len(str(part)) for part in content.get("data", {}).values())
-        elif message["msg_type"] not in ("status", "error"):
+        kind, content = message["msg_type"], message["content"]
+        self.messages_shown += 1
+        self.bytes_shown += len(str(content))
+        if kind == "status" and content.get("execution_state") != "idle":
             return
-        if message["msg_type"] in ("status", "error") or not self.was_cut:
+        if kind in ("status", "error"):
+            wanted = kind not in self.ends_shown
+            self.ends_shown.add(kind)
+        else:
+            wanted = kind in _OUTPUTS and not self.was_cut
+        if wanted:
             self.shown.append(message)
 
     def get_message(self, stream: str, timeout: float | None = None) -> dict[str, Any]:
@@ -240,20 +258,25 @@ class WatchedKernel(RunningKernel):
 
         Raises:
             Empty: none came in time, or none will come.
+            TimedOut: the cell's time is over, whatever still comes.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        until = math.inf if timeout is None else time.monotonic() + timeout
         while not self.shown:
             alive = self.is_alive()
             self._read_iopub()
             if self.shown:
                 break
-            if not alive or (deadline is not None and time.monotonic() >= deadline):
+            if not alive or time.monotonic() >= until:
+                self.fell_silent = alive
                 raise Empty
+            self._heed_the_clock()
             self._await_anything(_LOOK_S)
         return self.shown.popleft()
 
     def how_it_ended(self) -> str:
         """A few words on the end of a kernel that is dead."""
+        if self.fell_silent:
+            return f"it fell silent; did it show more than {MESSAGE_BYTES >> 20} MB at once?"
         code = None if self.warm is None else self.warm.poll()
         return ending(code)
 

@@ -15,7 +15,6 @@ One JSON line per exercise goes to the open file FD, which no kernel inherits. W
 """
 
 import os
-import shutil
 import signal
 from collections import defaultdict
 from collections.abc import Generator, Iterator
@@ -112,7 +111,7 @@ class GradedFile(IPyNbFile):
             self.kernel.end()
             self.kernel = None
         if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            scratch.remove(Path(self.folder))
             self.folder = ""
 
     def ready(self) -> None:
