@@ -13,6 +13,8 @@ import pytest
 from pytorch_lab.errors import CourseError, UsageError
 from pytorch_lab.grading import notebooks
 from pytorch_lab.grading.authoring.assignment import exercises
+from pytorch_lab.grading.book.late import LateRule
+from pytorch_lab.grading.book.telling import STATUS_WORDS
 from pytorch_lab.grading.intake import arrivals
 from pytorch_lab.grading.intake.taking_in import intake
 from pytorch_lab.grading.statuses import FROM_RUN
@@ -65,6 +67,23 @@ def test_each_layout_is_taken_in_as_the_thirty(layout, tmp_path: Path):
     assert late == (1 if layout in ("canvas", "nbgrader") else 0)
 
 
+def test_the_rule_for_lateness_of_the_guide_makes_somebody_late(tmp_path: Path):
+    (text,) = re.findall(r'--late "(.*?)"', " ".join(GUIDE.split()))
+    rule = LateRule.parse(text)
+    assert rule is not None
+    for layout, many in (("nbgrader", 1), ("canvas", 1), ("folder", 0)):
+        given = deliver(tmp_path / layout, layout)
+        found = intake(given, tmp_path / layout / "03_modules.ipynb")
+        lost = [share for s in found if (share := rule.lost(s.submitted_at, s.late))]
+        assert lost == [0.1] * many
+
+
+def test_the_guide_tells_the_words_of_the_pages():
+    for status in FROM_RUN:
+        sign, word = STATUS_WORDS[status]
+        assert re.search(rf"^\| `{status}` \| .* \| {sign} {word} \|$", GUIDE, re.MULTILINE)
+
+
 def test_the_same_class_is_the_same_files(tmp_path: Path):
     def digest(folder: Path):
         return {
@@ -114,7 +133,7 @@ def test_the_guide_takes_an_instructor_from_an_empty_folder_to_a_graded_class(tm
     """Every command of the guide, in its order; each block of text is in what the last printed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-    assert [kind for kind, _ in blocks].count("bash") == GUIDE.count("```bash") == 7
+    assert [kind for kind, _ in blocks].count("bash") == GUIDE.count("```bash") == 9
     printed: list[str] = []
     for kind, text in blocks:
         if kind == "bash":
