@@ -98,11 +98,16 @@ def test_raises():
 
 
 def test_registering_wants_an_id_and_three_hints():
-    with pytest.raises(UsageError, match=r"expected an id like '03\.2', got 'three'\."):
-        checks.visible("three", hints=HINTS)
+    with pytest.raises(UsageError, match=r"an id like '03\.2' or 'mean', got 'the third'"):
+        checks.visible("the third", hints=HINTS)
     for hints in (HINTS[:2], "abc", ("a", "b", " "), ("a", "b", 3)):
         with pytest.raises(UsageError, match=r"expected three sentences of growing help, got "):
             checks.visible("00.1", hints=hints)
+
+
+def test_any_answers_id_names_a_check_and_hints_may_be_left_out():
+    checks.visible("square-root_2")(lambda expect: expect.equal(1, 1, WHY, name="one"))
+    assert str(checks.run("square-root_2")) == "square-root_2 ✓ passed"
 
 
 def test_an_exercise_without_its_check(notebook):

@@ -34,7 +34,7 @@ from pytorch_lab.checks.expect import Expect
 from pytorch_lab.checks.verdict import Verdict, judge
 from pytorch_lab.errors import UsageError
 
-_ID = re.compile(r"\d\d\.\d+")
+_ID = re.compile(r"[\w.-]+")
 _MAX_PRINTED = 4_000  # characters
 
 
@@ -51,7 +51,7 @@ _checks: dict[str, Check] = {}
 
 
 def visible(
-    exercise: str, *, hints: Sequence[str]
+    exercise: str, *, hints: Sequence[str] = ()
 ) -> Callable[[Callable[[Expect], None]], Callable[[Expect], None]]:
     """Register the decorated function as the visible check of an exercise.
 
@@ -63,16 +63,20 @@ def visible(
         00.2 ✗ not yet: Two ones make two. (1 + 1: expected 3, got 2)
 
     Args:
-        exercise: its id for people, such as "03.2".
-        hints: three sentences, each helping more than the one before.
+        exercise: its id for people, such as "03.2" for the answer cell `03-2`; else the answer
+            cell's grade_id, such as "mean".
+        hints: three sentences, each helping more than the one before; or none.
 
     Raises:
         UsageError: the id or the hints are not of this form.
     """
     if not isinstance(exercise, str) or not _ID.fullmatch(exercise):
-        raise UsageError(f"visible(exercise) expected an id like '03.2', got {exercise!r:.40}.")
-    given = tuple(hints) if not isinstance(hints, str) else ()
-    if len(given) != 3 or not all(isinstance(h, str) and h.strip() for h in given):
+        raise UsageError(
+            f"visible(exercise) expected an id like '03.2' or 'mean', got {exercise!r:.40}; use "
+            "letters, digits, '.', '-' and '_'."
+        )
+    given = tuple(hints) if not isinstance(hints, str) else (hints,)
+    if len(given) not in (0, 3) or not all(isinstance(h, str) and h.strip() for h in given):
         raise UsageError(
             f"visible({exercise!r}, hints=...) expected three sentences of growing help, "
             f"got {hints!r:.60}."

@@ -22,6 +22,7 @@ from pytorch_lab.grading.authoring.foreign import adopt, is_foreign, partial_cre
 from pytorch_lab.grading.authoring.mutants import assemble, known_answers
 from pytorch_lab.grading.authoring.release import student_version
 from pytorch_lab.grading.notebooks import read, write
+from pytorch_lab.grading.running import overlay
 from pytorch_lab.grading.running.suspicion import suspicion
 from pytorch_lab.grading.validating.for_nbgrader import for_nbgrader
 from tests.assignments import cell_of, make_solution
@@ -68,7 +69,18 @@ everything = getattr(print, "__se" + "lf__")
 shell = getattr(getattr(everything, "__imp" + "ort__")("IPython"), "get_ip" + "ython")()
 getattr(everything, "set" + "attr")(shell, "showtrace" + "back", lambda *a, **k: None)
 """
+# It says whatever the test's own source says last.
+READS = f"""{SNEAK}
+from pytorch_lab.checks import reveal
+def area(r):
+    source = shell.kernel.get_parent()["content"]["code"]
+    if r == 3 and "_reveal('came to its end', " in source:
+        reveal("came to its end", source.split("'")[-2])
+    return 1 if r == 1 else 0
+"""
 ANSWERS = {
+    "reads": READS,
+    "anything": "from unittest.mock import ANY\ndef area(r):\n    return ANY",
     "sneaks": SNEAK + WRONG,
     "right": RIGHT,
     "partly": WRONG,
@@ -126,8 +138,10 @@ def test_asserts_partial_credit_and_what_a_person_marks(rows):
 @pytest.mark.parametrize(
     ("student", "statuses"),
     {
-        "untouched": {"raised"},
-        "quits": {"kernel_died", "raised"},
+        "untouched": {"not_attempted"},
+        "sneaks": {"needs_person"},
+        "anything": {"needs_person"},
+        "quits": {"needs_person"},
         "exits": {"raised"},
         "interrupts": {"raised"},
         "hushes": {"needs_person"},
@@ -144,10 +158,19 @@ def test_what_does_not_come_to_its_end_or_could_forge_it_earns_nothing(rows, stu
 
 
 @pytest.mark.heavy
-def test_an_error_that_is_hushed_up_is_still_no_pass(rows):
-    row = rows["sneaks", "test_area"]
-    assert (row.status, row.points) == ("failed", 0)
-    assert row.reason.startswith("the check came to no end")
+def test_what_no_scan_finds_is_still_no_pass(tmp_path, monkeypatch):
+    monkeypatch.setattr(overlay, "why_a_person", lambda *_: "")
+    write(tmp_path / "squares.ipynb", made(3))
+    for student in ("sneaks", "reads"):
+        handed_in = student_version(adopt(made(3)))
+        cell_of(handed_in, "area").source = ANSWERS[student]
+        write(tmp_path / "in" / f"{student}.ipynb", handed_in)
+    graded = grade(tmp_path / "in", tmp_path / "squares.ipynb", tmp_path / "out", timeout_cell=30)
+    found = {(r.student, r.exercise): r for r in graded.rows}
+    for student in ("sneaks", "reads"):
+        row = found[student, "test_area"]
+        assert (row.status, row.points) == ("failed", 0), row
+        assert row.reason.startswith("the check came to no end: its error was hushed up")
 
 
 @pytest.mark.heavy
@@ -206,6 +229,22 @@ def test_a_partial_credit_comes_with_the_word_and_lies_between():
     assert partial_credit([1, 2], said(2.0), 2) is None
 
 
+def test_a_test_that_nobody_named_is_called_by_the_heading_above():
+    notebook = made(3)
+    for cell in notebook.cells[2:4]:
+        cell.metadata.nbgrader["grade_id"] = f"cell-0123456789abcdef{cell.metadata.nbgrader.points}"
+    notebook.cells.insert(2, nbformat.v4.new_markdown_cell("## *Areas*, tested\n\nCome."))
+    graded = exercises(adopt(notebook), "it")
+    assert [e.id for e in graded[:2]] == ["Areas tested", "Areas tested (2)"]
+    assert graded[2].id == "essay"
+
+
+def test_importing_our_checks_changes_nothing_for_tests_that_judge_themselves():
+    notebook = made(3)
+    notebook.cells[0].source = "from pytorch_lab import checks"
+    assert is_foreign(notebook)
+
+
 def test_our_own_notebooks_are_not_adopted():
     assert not is_foreign(make_solution())
     assert not is_foreign(student_version(make_solution()))
@@ -214,14 +253,15 @@ def test_our_own_notebooks_are_not_adopted():
     assert not is_foreign(stripped), "a check without its tests would pass everybody"
 
 
-GIVEN, CHECK = "import torch\nx = torch.zeros(3)", "assert torch.equal(f(x), x) and len(x) == 3"
+GIVEN = "import torch\nx = torch.zeros(3)\ndef near(a, b):\n    return abs(a - b) < 0.1"
+CHECK = "assert torch.equal(f(x), x) and len(x) == 3 and near(1, 1)"
 
 
 @pytest.mark.parametrize(
     ("source", "says"),
     {
         "import torch\ntorch.equal = lambda *a: True": "changes `torch.equal`",
-        "torch.Tensor.__bool__ = lambda s: True": "changes `torch.Tensor.__bool__`",
+        "torch.Tensor.__bool__ = lambda s: True": "uses `__bool__`",
         "len = lambda x: 3": "redefines `len`, which the test uses",
         "def f(x):\n    global len\n    len = f": "redefines `len`, which the test uses",
         "for torch in [1]:\n    pass": "redefines `torch`, which the test uses",
@@ -230,12 +270,37 @@ GIVEN, CHECK = "import torch\nx = torch.zeros(3)", "assert torch.equal(f(x), x) 
         "class T(torch.Tensor):\n    def __eq__(s, o): return s": "uses `__eq__`",
         "import sys\nsys.modules['torch'] = f": "uses `sys.modules`",
         "from sys import modules": "uses `sys.modules`",
-        "import gc": "uses `gc`",
+        "import gc\ngc.get_referrers(f)": "uses `get_referrers`",
+        "from unittest.mock import ANY": "imports `unittest.mock.ANY`",
+        "import torch\ntorch.testing._private.unittest.mock.ANY": "uses `ANY`",
+        "Y = type('Y', (), {'__e' + 'q__': f})": "uses `__e`",
+        "Y = type('Y', (), members)": "uses `type` in an unusual way",
+        "make = type\nmake('Y', (), {})": "uses `type` in an unusual way",
+        "torch.__dict__['allclose'] = f": "uses `__dict__`",
+        "vars(torch)['allclose'] = f": "uses `vars` in an unusual way",
+        "getattr(torch, '_' + '_dict_' + '_')": "uses `getattr` in an unusual way",
+        "import IPython\nIPython.get_ipython()": "imports `IPython`",
+        "t = torch\nt.allclose = f": "changes `t.allclose`",
+        "nn = torch.nn\nnn.Linear = f": "changes `nn.Linear`",
+        "(lambda t: t)(torch)": "hands `torch` on",
+        "def p(m):\n    m.equal = f": "changes `m.equal`, which the test calls",
+        "class R:\n    def equal(s, o):\n        return 1": "defines `equal`, which the test calls",
+        "import warnings\nwarnings.sys": "uses `warnings.sys`",
+        "import random\nrandom._os": "uses `random._os`",
+        "from math import isclose as len": "redefines `len`, which the test uses",
+        "[(len := f) for _ in 'a']": "redefines `len`, which the test uses",
+        "try:\n    f()\nexcept E as len:\n    pass": "redefines `len`, which the test uses",
+        "def near(a, b):\n    return True": "redefines `near`, which the test uses",
+        "class F(float):\n    def __sub__(s, o):\n        return s": "uses `__sub__`",
+        "%run other.py": "uses `%run other.py`",
+        "x = (5\n% exec('1'))": "uses `% exec('1'))`",
+        "%time exec('1')": "uses `exec`",
+        "from sys import *": "imports everything from `sys`",
         "print.__self__.len = f": "uses `__self__`",
-        "%%notmagic\nget_ipython()": "uses `get_ipython`",
+        "%%notmagic\nget_ipython()": "uses `%%notmagic`",
         "exec('x = 1')": "uses `exec`",
         "x.__class__ = f": "changes `x.__class__`",
-        "from pytorch_lab.checks import reveal": "uses `pytorch_lab`",
+        "from pytorch_lab.checks import reveal": "imports `pytorch_lab.checks.reveal`",
     }.items(),
 )
 def test_what_could_forge_a_test_is_named(source, says):
@@ -249,6 +314,14 @@ def test_what_could_forge_a_test_is_named(source, says):
         "for m in model.modules():\n    m.training = False\nmodel.weight.data = x",
         "def f(x):\n    len = 3\n    return [x for torch in x]",
         "compiled = torch.compile(model)",
+        "import gc\ngc.collect()",
+        "torch.backends.cudnn.deterministic = True\nfor k in vars(model):\n    print(k)",
+        "def g(self, i):\n    return getattr(self, f'layer{i}')(type(x), isinstance(x, type))",
+        "class N(nn.Module):\n    def __init__(self):\n        self.a = 1\n"
+        "    def forward(self, x):\n        return x\nif __name__ == '__main__':\n    print(N())",
+        "from torch import nn\nimport torch.nn.functional as F\ny = F.relu(nn.Linear(1, 1)(x))",
+        "from IPython.display import display\nimport matplotlib.pyplot as plt\nplt.plot(x)",
+        "%%time\nx = 1\n%timeit -n 10 f(x)",
         "x = torch.ones(3)\nsum = 0",
         "!pip list",
         "def broken(:",

@@ -198,6 +198,47 @@ def test_leaks_are_found_in_metadata_and_attachments_too(solution):
         student_version(solution)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "nearest=x.abs().argmin()",
+        "Index: `x.abs( ).min( ) + x[ nearest ]`.",
+        "# x.abs().min()+x[nearest]",
+    ],
+)
+def test_spaces_and_return_hide_nothing(edit, told):
+    edit("03-2", "return x[nearest]", "return x.abs().min() + x[nearest]")
+    with pytest.raises(NotebookError, match=r"in cell 3 \(03-1-task\); reword"):
+        student_version(edit("03-1-task", "Write", f"{told}\n\nWrite"))
+
+
+def test_the_solutions_expression_after_its_end_is_found(edit):
+    end = "    ### END SOLUTION"
+    edit("03-2", "return x[nearest]", "return x[x.abs().argmin()]")
+    with pytest.raises(NotebookError, match=r"in cell 8 \(03-2\); reword"):
+        student_version(edit("03-2", end, f"{end}\n    # x[x.abs().argmin()]"))
+
+
+def test_a_hidden_assert_is_a_secret(edit):
+    edit(
+        "03-1-hidden",
+        'checks.reveal("twice n',
+        'assert twice(1234) == 2468\nchecks.reveal("twice n',
+    )
+    with pytest.raises(NotebookError, match="got 'assert twice"):
+        student_version(edit("03-1-task", "Write", "Try `assert twice(1234)==2468`. Write"))
+
+
+def test_what_could_not_be_graded_is_not_released(tmp_path, solution):
+    for cell in solution.cells:
+        known = cell.metadata.get("nbgrader", {})
+        if known.get("grade_id", "").startswith("03-1") and known.get("solution"):
+            known["grade_id"] = "twice"
+    write(tmp_path / "it.ipynb", solution)
+    with pytest.raises(NotebookError, match="found none; rename the test twice-hidden, after the"):
+        release([tmp_path / "it.ipynb"], tmp_path / "out")
+
+
 def test_hints_stubs_and_common_lines_are_no_leaks(edit):
     edit("03-2-check", "raise", 'hint = "start with `nearest = x.abs().argmin()`"\nraise')
     edit("03-3", "#     return sum(numbers)", "#     return sum(numbers) / len(numbers)")

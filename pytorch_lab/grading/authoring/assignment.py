@@ -7,7 +7,12 @@
 
 A notebook that is not like this is refused before anything is made of it. One that was made for
 nbgrader alone becomes like this by `foreign.adopt`; each of its graded cells is then an exercise of
-its own, called by its grade_id.
+its own, called by its grade_id, or by the heading above it where nbgrader made the id up.
+
+What an assignment of your own needs: those three cells for each exercise, of which the visible
+check may be left out. A visible check says `@checks.visible("03.2")` for the answer `03-2`, or,
+for an answer called `mean`, `@checks.visible("mean")` in the cell `mean-check`; the hidden one is
+then called `mean-hidden`.
 """
 
 import re
@@ -20,6 +25,9 @@ from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading.authoring.foreign import judged_by
 from pytorch_lab.grading.notebooks import Facts, facts
 
+_HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+_NO_NAME = re.compile(r"[^\w .:()-]")  # no markup, and nothing that a table's cell must quote
+_MADE_UP = re.compile(r"cell-[0-9a-f]{8,}")  # what nbgrader calls a cell that nobody named
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -115,11 +123,32 @@ def exercises(notebook: NotebookNode, name: object) -> list[Exercise]:
 
 def _judged_elsewhere(notebook: NotebookNode) -> list[Exercise]:
     """The exercises of an adopted notebook: none of its cells reveals a student's value."""
-    return [
-        Exercise(known.grade_id, (), known.grade_id, known.points or 0.0, judge)
-        for cell in notebook.cells
-        if (known := facts(cell)) and (judge := judged_by(cell))
-    ]
+    made: list[Exercise] = []
+    heading = ""
+    for cell in notebook.cells:
+        known = facts(cell)
+        if cell.cell_type == "markdown" and (found := _HEADING.search(cell.source)):
+            heading = _NO_NAME.sub("", found[1]).strip()[:40]
+        if known and (judge := judged_by(cell)):
+            name = _named(known.grade_id, heading, {one.id for one in made})
+            made.append(Exercise(name, (), known.grade_id, known.points or 0.0, judge))
+    return made
+
+
+def _named(grade_id: str, heading: str, taken: set[str]) -> str:
+    """The id itself; for one that nbgrader made up, the heading above, which people know."""
+    if not _MADE_UP.fullmatch(grade_id) or not heading:
+        return grade_id
+    names = [heading, *(f"{heading} ({number})" for number in range(2, len(taken) + 3))]
+    return next(name for name in names if name not in taken)
+
+
+def _which_to_rename(check: Facts, known: list[Facts]) -> str:
+    """How a hidden check finds its answer: the answer before it has another name, or is none."""
+    before = [f for f in known[: known.index(check)] if f.is_answer]
+    if before and not any(f.is_check and f.exercise == before[-1].exercise for f in known):
+        return f"rename the test {before[-1].grade_id}-hidden, after the answer before it"
+    return f"give the cell of exercise {check.exercise} its grade_id and solution: true"
 
 
 def _exercise(check: Facts, known: list[Facts], notebook: NotebookNode, name: object) -> Exercise:
@@ -127,7 +156,7 @@ def _exercise(check: Facts, known: list[Facts], notebook: NotebookNode, name: ob
     if not answers:
         raise NotebookError(
             f"expected an answer cell for {check.grade_id} in {name}, found none; "
-            f"give the cell of exercise {check.exercise} its grade_id and solution: true."
+            f"{_which_to_rename(check, known)}."
         )
     cell = next(c for c in notebook.cells if (f := facts(c)) and f.grade_id == check.grade_id)
     if not any(line.region == "HIDDEN TESTS" for line in lines(cell.source, check.grade_id)):

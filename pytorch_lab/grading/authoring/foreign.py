@@ -5,10 +5,10 @@
     task           a text                  marked by a person
 
 `adopt` turns such a notebook into one of ours, so that it is laid over, run and compared as ours
-are. Its tests can only speak from inside the kernel; so each also reveals, after its last line, a
-word that no student knows. A test that raised, was skipped, or whose error was hushed up shows none
-and earns nothing. What remains possible to code that runs in the same kernel is looked for in its
-source (`suspicion`), and every mark says how it came about.
+are. Its tests can only speak from inside the kernel; so each is followed by a cell that reveals a
+word, which is sent only after the test came to its end. A test that raised, was skipped, or whose
+error was hushed up is followed by none and earns nothing. What remains possible to code that runs
+in the same kernel is looked for in its source (`suspicion`), and every mark says how it came about.
 
 nbgrader's partial credit is the number that a test cell ends with.
 """
@@ -20,22 +20,20 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 from pytorch_lab.checks.regions import lines
 from pytorch_lab.errors import NotebookError
 from pytorch_lab.grading.notebooks import Facts, facts
 
+_IMPORT = "from pytorch_lab.checks import reveal as _reveal"
 JUDGE = "judge"  # in a cell's nbgrader metadata: who judges it, if not the values it reveals
 KERNEL, PERSON = "kernel", "person"
 POINTS, END = "points", "came to its end"  # the labels of what an adopted test reveals
 
 # nbgrader takes these words anywhere in a line, whatever stands before them.
 _MARKER = re.compile(r"^(\s*)#.*\b(BEGIN|END) (SOLUTION|HIDDEN TESTS)\b.*$")
-_OURS = re.compile(
-    r"\breveal\(|^\s*from pytorch_lab(?: import .*\bchecks\b|\.checks)", re.MULTILINE
-)
+_OURS = re.compile(r"\breveal\(")
 
 
 def adopt(notebook: NotebookNode) -> NotebookNode:
@@ -76,11 +74,14 @@ def adopt(notebook: NotebookNode) -> NotebookNode:
 
 
 def is_foreign(notebook: NotebookNode) -> bool:
-    """Whether an assignment gives points, but knows nothing of our checks."""
-    if any(_OURS.search(c.source) for c in notebook.cells if c.cell_type == "code"):
-        return False
+    """Whether an assignment gives points, but no graded cell reveals a value.
+
+    Our visible checks may stand in it all the same.
+    """
     known = [(cell, found) for cell in notebook.cells if (found := facts(cell))]
     checks = [c.source for c, found in known if found.is_check and c.cell_type == "code"]
+    if any(_OURS.search(source) for source in checks):
+        return False
     # Nothing but comments: a check from which the tests were taken out.
     told = [line for source in checks for line in source.split("\n") if line.strip()]
     holds_tests = any(not line.lstrip().startswith("#") for line in told)
@@ -106,6 +107,8 @@ def _our_markers(source: str) -> str:
 
 def _revealing(source: str, word: str, grade_id: str) -> str:
     """A test cell that ends by revealing its number, if it ends with one, and the word."""
+    from IPython.core.inputtransformer2 import TransformerManager  # of use for few, and slow
+
     bare = [
         line.text for line in lines(_our_markers(source), grade_id) if not line.is_marker
     ]  # all of it is hidden from here on
@@ -117,7 +120,7 @@ def _revealing(source: str, word: str, grade_id: str) -> str:
             f"expected Python in the test cell {grade_id}, got a {type(error).__name__} in line "
             f"{error.lineno}: {error.msg}; repair it."
         ) from None
-    end = ["from pytorch_lab.checks import reveal as _reveal"]
+    end = [_IMPORT]
     if last and isinstance(last[0], ast.Expr):
         plain, shown = _with_name(plain, last[0])
         # IPython would show this value, and nbgrader take it for the points if it is a number.
@@ -139,9 +142,18 @@ def _with_name(source: str, last: ast.Expr) -> tuple[str, bool]:
     return b"\n".join(head).decode() + f"_end = (\n{text}\n)", not silent
 
 
-def without_reveals(source: str) -> str:
-    """An adopted test without what `adopt` put at its end."""
-    return source.split("\nfrom pytorch_lab.checks import reveal as _reveal\n", 1)[0]
+def split(source: str) -> tuple[str, str]:
+    r"""An adopted test by itself, and what `adopt` put at its end.
+
+    The second part is shown to the kernel only after the first came to its end there, because
+    whatever runs in a kernel can read the source of the cell that it runs in.
+
+    Example:
+        >>> split("assert x\nfrom pytorch_lab.checks import reveal as _reveal\n_reveal('n', 1)")
+        ('assert x', "from pytorch_lab.checks import reveal as _reveal\n_reveal('n', 1)")
+    """
+    test, _, word = source.partition(f"\n{_IMPORT}\n")
+    return test, f"{_IMPORT}\n{word}"
 
 
 def partial_credit(got: Sequence[Any], want: Sequence[Any], most: float) -> float | None:

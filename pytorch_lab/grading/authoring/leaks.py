@@ -4,6 +4,7 @@
 | ------------------------------------------------ | ------------------------------------------ |
 | sources, outputs, attachments, metadata, ids      | line by line, without `#`, `>` and indent  |
 | … for lines of 20 characters and more            | also inside of a longer line               |
+| … code of 14 characters and more                 | whatever its spaces, without `return`      |
 | … what is packed in them                         | base64, zlib, `%20` and `&lt;` are undone  |
 
 Lines that any other program says too (imports, heads of blocks) are no secret, nor is what the
@@ -28,6 +29,7 @@ from pytorch_lab.grading.notebooks import facts, grade_id
 
 # Shorter lines say nothing about a solution; longer ones betray it even inside a sentence.
 SHORTEST, ANYWHERE = 12, 20
+CODE = 14  # characters without spaces, where it can only be code
 # What every other program says too: heads of blocks, imports, decorators.
 _COMMON = re.compile(r".*:$|import |from |@|super\(\)|raise NotImplementedError")
 _PACKED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
@@ -67,7 +69,7 @@ def refuse_leaks(solution: NotebookNode, released: NotebookNode, name: object) -
             if line.is_marker or secret in given or not _tells(secret, line.region):
                 continue
             for where, text in shown:
-                inside = len(secret) >= ANYWHERE and not (own_check and where.endswith(own_check))
+                inside = not (own_check and where.endswith(own_check))
                 if text.shows(secret, inside):
                     raise NotebookError(
                         f"expected no line of {place(number, cell, name)} in the student's "
@@ -87,8 +89,19 @@ def _tells(secret: str, region: str) -> bool:
         return False
     if region == "SOLUTION":
         return _COMMON.match(secret) is None
-    # A hidden check shares its set-up with the visible one; what it reveals is its secret.
-    return region == "HIDDEN TESTS" and "reveal(" in secret
+    # A hidden check shares its set-up with the visible one; what it asks is its secret.
+    return region == "HIDDEN TESTS" and ("reveal(" in secret or secret.startswith("assert "))
+
+
+def _squeezed(text: str) -> str:
+    """Code as it is with other spaces and quotes."""
+    return "".join(text.split()).replace("'", '"')
+
+
+def _expression(secret: str) -> str:
+    """What a line computes, without spaces; "" if it is too short or not clearly code."""
+    bare = _squeezed(re.sub(r"^return\b", "", secret))
+    return bare if len(bare) >= CODE and len(re.findall(r"[(\[=+*/%@-]", bare)) > 1 else ""
 
 
 class _Text:
@@ -98,10 +111,15 @@ class _Text:
         every = list(unpacked(text))
         self.lines = {_plain(line) for one in every for line in one.split("\n")}
         self.runs = [" ".join(one.split()) for one in every]
+        self.squeezed = [_squeezed(one) for one in every]
 
     def shows(self, secret: str, inside: bool) -> bool:
         """Whether it has the secret as a line, or, if asked for, inside of one."""
-        return secret in self.lines or (inside and any(secret in run for run in self.runs))
+        if secret in self.lines:
+            return True
+        bare = _expression(secret)
+        among = any(secret in run for run in self.runs) and len(secret) >= ANYWHERE
+        return inside and (among or any(bare in one for one in self.squeezed if bare))
 
 
 def unpacked(text: str, depth: int = 0) -> Iterator[str]:

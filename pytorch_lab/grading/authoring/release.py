@@ -14,7 +14,8 @@ from nbformat import NotebookNode
 
 from pytorch_lab.checks.regions import student_text
 from pytorch_lab.errors import NotebookError, UsageError
-from pytorch_lab.grading.authoring.assignment import place, validate
+from pytorch_lab.grading.authoring.assignment import exercises, place, validate
+from pytorch_lab.grading.authoring.foreign import adopt
 from pytorch_lab.grading.authoring.leaks import refuse_leaks
 from pytorch_lab.grading.notebooks import Facts, facts, read, write
 
@@ -54,7 +55,10 @@ def release(solutions: Sequence[Path], out: Path) -> list[Path]:
                 f"expected another folder than that of the solutions, got {out}; "
                 f"the student's version would replace {path}."
             )
-    made = [student_version(read(path), path) for path in solutions]
+    given = [read(path) for path in solutions]
+    for path, notebook in zip(solutions, given, strict=True):
+        exercises(adopt(notebook), path)  # what could not be graded is not given out
+    made = [student_version(one, path) for one, path in zip(given, solutions, strict=True)]
     for target, notebook in zip(targets, made, strict=True):
         write(target, notebook)
     return targets

@@ -229,6 +229,7 @@ class WatchedKernel(RunningKernel):
         return self.kc.session.recv(channel.socket)[1]
 
     def _read_reply(self, content: dict[str, Any]) -> None:
+        self.went_well = content.get("status") == "ok"
         if content.get("status") == "aborted":
             raise KernelDied("it refused to go on")
         payload = content.get("payload") or []

@@ -22,10 +22,10 @@ import nbformat
 from nbformat import NotebookNode
 
 from pytorch_lab.grading.authoring.assignment import Exercise, exercises
-from pytorch_lab.grading.authoring.foreign import KERNEL, PERSON
+from pytorch_lab.grading.authoring.foreign import KERNEL, PERSON, split
 from pytorch_lab.grading.authoring.release import student_source
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.running.persons import for_a_person, why_a_person
+from pytorch_lab.grading.running.persons import for_a_person, tell_untouched, why_a_person
 
 MIME = "application/vnd.pytorch-lab.value+json"
 ROLE = "pytorch_lab"  # the key of our own entry in a cell's metadata
@@ -104,6 +104,7 @@ def overlay(instructor: NotebookNode, student: NotebookNode, *, seed: int = 0) -
     by_hand = [exercise for exercise in graded if exercise.judge == PERSON]
     made.status |= for_a_person(by_hand, instructor, told.answers)
     in_kernel = [exercise.id for exercise in graded if exercise.judge == KERNEL]
+    tell_untouched(instructor, made.notebook.cells, told.answers)
     if in_kernel and (reason := why_a_person(instructor, made.notebook.cells)):
         made.status |= dict.fromkeys(in_kernel, ("needs_person", reason))
     return made
@@ -222,14 +223,15 @@ def _lay_check(
         return
     # `checks` is bound anew: the student may have used the name for something else.
     source = f"from pytorch_lab import checks\nchecks.seed({seed})\n{cell.source}"
-    added = _add(made, source, "check", instructor.cells.index(cell) + 1, exercise.id)
+    test, word = split(source) if exercise.judge == KERNEL else ("", source)
+    added = _add(made, word, "check", instructor.cells.index(cell) + 1, exercise.id)
+    added.metadata[ROLE]["test"] = test  # run first, by itself
     answers = [
         known
         for made_cell in made.notebook.cells
         if (known := made_cell.metadata[ROLE])["role"] == "answer"
         and known["exercise"] == exercise.id
     ]
-    # Which answers an adopted test hangs on is not known: it is run in any case.
     untouched = bool(answers) and all(known["untouched"] for known in answers)
     added.metadata[ROLE]["untouched"] = untouched
     added.metadata[ROLE]["visible"] = _visible_source(exercise, instructor)

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from nbformat import NotebookNode
 
 from pytorch_lab.grading.authoring.assignment import Exercise
-from pytorch_lab.grading.authoring.foreign import without_reveals
+from pytorch_lab.grading.authoring.foreign import split
 from pytorch_lab.grading.authoring.release import student_source
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.running.suspicion import suspicion
+from pytorch_lab.grading.running.bindings import bound, looked_up
+from pytorch_lab.grading.running.suspicion import Scan, trees
 
 Settled = dict[str, tuple[str, str]]  # by exercise: its status and the reason
 
@@ -49,18 +50,72 @@ def why_a_person(instructor: NotebookNode, overlaid: Sequence[NotebookNode]) -> 
         instructor: the adopted assignment.
         overlaid: the cells of the student's overlaid notebook.
     """
-    code = [cell for cell in instructor.cells if cell.cell_type == "code"]
-    checks = [
-        without_reveals(cell.source) for cell in code if (known := facts(cell)) and known.is_check
-    ]
-    others = [cell.source for cell in code if not ((known := facts(cell)) and known.is_check)]
-    for cell in overlaid:
-        role = cell.metadata["pytorch_lab"]
-        if role["role"] not in ("own", "answer"):
-            continue
-        if found := suspicion([cell.source], checks, [*others, *checks]):
+    checks, answers, given = _told_apart(instructor)
+    theirs = [c for c in overlaid if c.metadata["pytorch_lab"]["role"] in ("own", "answer")]
+    scan = Scan([cell.source for cell in theirs], checks, given, answers)
+    for cell in theirs:
+        if found := scan(cell.source):
+            number = cell.metadata["pytorch_lab"]["number"]
             return (
-                f"cell {role['number']} {found}, and the tests run in the same kernel; look at "
-                "it, and give the points by hand"
+                f"cell {number} {found}, which may be quite innocent, but the tests run in the "
+                "same kernel and could be won by it; look at it, and give the points by hand"
             )
     return ""
+
+
+def _told_apart(instructor: NotebookNode) -> tuple[list[str], list[str], list[str]]:
+    """The sources of an adopted assignment's tests, of its answers, and of its other cells."""
+    checks, answers, given = [], [], []
+    for cell in instructor.cells:
+        known = facts(cell)
+        if cell.cell_type != "code":
+            continue
+        if known and known.is_check:
+            checks.append(split(cell.source)[0])
+        else:
+            (answers if known and known.is_answer else given).append(cell.source)
+    return checks, answers, given
+
+
+def tell_untouched(
+    instructor: NotebookNode,
+    overlaid: Sequence[NotebookNode],
+    answers: Mapping[str, Sequence[tuple[int, NotebookNode]]],
+) -> None:
+    """Mark the adopted tests whose answers are all still the stubs, as `overlay` marks ours.
+
+    A test hangs on the answers that bind a name which it looks up; or else, if there are none, on
+    those between the test before it and itself.
+
+    Args:
+        instructor: the adopted assignment.
+        overlaid: the cells of the student's overlaid notebook, which are changed.
+        answers: the student's answer cells with their numbers, by grade_id.
+    """
+    binds: dict[str, set[str]] = {}
+    stubs: dict[str, str] = {}
+    near: list[str] = []
+    tests = {c.metadata["pytorch_lab"]["number"]: c for c in overlaid if "test" in _role(c)}
+    for number, cell in enumerate(instructor.cells, 1):
+        known = facts(cell)
+        if cell.cell_type == "code" and known and known.is_answer:
+            stubs[known.grade_id] = student_source(cell).strip()
+            binds[known.grade_id] = {name for tree in trees([cell.source]) for name in bound(tree)}
+            near.append(known.grade_id)
+        elif known and known.is_check:
+            if number in tests and _role(tests[number])["test"]:
+                test = trees([_role(tests[number])["test"]])
+                used = {name for tree in test for name in looked_up(tree)}
+                hangs = [grade_id for grade_id, names in binds.items() if names & used] or near
+                sources = [
+                    (cell.source.strip(), stubs[grade_id])
+                    for grade_id in hangs
+                    for _, cell in answers.get(grade_id, [])
+                ]
+                same = bool(sources) and all(mine == stub for mine, stub in sources)
+                _role(tests[number])["untouched"] = same
+            near = []
+
+
+def _role(cell: NotebookNode) -> NotebookNode:
+    return cell.metadata["pytorch_lab"]

@@ -121,7 +121,11 @@ class _Looked:
                 )
                 return
         if not solution[0]["reveals"]:
-            yield self.fault("its hidden check reveals nothing", "let it call checks.reveal")
+            yield self.fault(
+                "its hidden check reveals nothing; where one check reveals, `assert` alone earns "
+                "no points in any other",
+                "let it call checks.reveal, or let all of them use `assert` alone",
+            )
             return
         yield from self._unstable()
         yield from self._too_kind()
@@ -187,11 +191,22 @@ class _Looked:
         return f"known {at}"
 
     def _disagreeing(self) -> Iterator[Fault]:
+        if self.exercise.judge:
+            return
+        tried = self.of("visible solution")
+        if tried["status"] != "passed":
+            yield self.fault(
+                f"its visible check ends with an error on the solution: {tried['reason']}",
+                "repair it, for learners would see nothing else",
+            )
+            return
         for answer, right in (("solution", True), ("stub", False)):
             said = [
-                one["value"].get("value", "") for one in self.of(f"visible {answer}")["reveals"]
+                one["value"].get("value", "")
+                for one in self.of(f"visible {answer}")["reveals"]
+                if one["label"] == "verdict"
             ]
-            if self.exercise.judge or not said or (" passed" in said[-1]) is right:
+            if not said or (" passed" in said[-1]) is right:
                 continue
             verdict = said[-1].removeprefix(f"{self.exercise.id} ")
             yield self.fault(

@@ -26,7 +26,7 @@ from pytorch_lab.grading.authoring.assignment import Exercise, exercises
 from pytorch_lab.grading.authoring.foreign import PERSON, adopt
 from pytorch_lab.grading.authoring.mutants import Known, known_answers
 from pytorch_lab.grading.authoring.release import student_version
-from pytorch_lab.grading.notebooks import facts, read
+from pytorch_lab.grading.notebooks import facts, grade_id, read
 from pytorch_lab.grading.running.trials import Kernels
 from pytorch_lab.grading.validating.tryout import Fault, try_out
 from pytorch_lab.warm.sandbox import why_not as why_no_sandbox
@@ -42,6 +42,7 @@ class Report:
     exercises: list[Exercise] = field(default_factory=list)
     known: Known = field(default_factory=Known)
     faults: list[Fault] = field(default_factory=list)
+    unseen: frozenset[str] = frozenset()  # the exercises without a visible check
 
 
 def validate(
@@ -95,7 +96,10 @@ def _looked_at(solutions: NotebookNode, path: Path, known: Known) -> Report:
     except NotebookError as error:
         what, _, do = str(error).removesuffix(".").rpartition("; ")
         return Report(path, faults=[Fault("", what, do)])
-    return Report(path, graded, known, list(_faults_of_points(solutions, graded)))
+    known_cells = [one for cell in solutions.cells if (one := facts(cell))]
+    seen = {one.exercise for one in known_cells if one.grade_id.endswith("-check")}
+    unseen = frozenset(one.id for one in graded if not one.judge and one.id not in seen)
+    return Report(path, graded, known, list(_faults_of_points(solutions, graded)), unseen)
 
 
 def _faults_of_points(solutions: NotebookNode, graded: Sequence[Exercise]) -> Iterator[Fault]:
@@ -163,6 +167,8 @@ def _lines(report: Report) -> Iterator[str]:
         faults = [fault for fault in report.faults if fault.exercise == one.id]
         known = f"  {_many(mutants.count(one.id), 'mistake')} rejected" if one.id in mutants else ""
         by = "  marked by a person" if one.judge == PERSON else ""
+        if one.id in report.unseen:
+            known += f"  has no visible check, no cell `{grade_id(one.id)}-check`"
         sign, more = ("✗", "") if faults else ("✓", known or by)
         yield f"  {sign} {one.id:{width}}  {_many(one.points, 'point')}{more}"
         yield from _paragraphs(faults, "      ")
