@@ -58,7 +58,7 @@ class Resetting(S.LRScheduler):
     """Forgets the momentum of the optimizer at a restart, as some do."""
 
     def get_lr(self):
-        if self.last_epoch % 4 == 3:
+        if self.last_epoch % 4 == 2:
             self.optimizer.state.clear()
             self.optimizer.defaults["lr"] = 0.0
         return [base * 0.5 ** (self.last_epoch % 4) for base in self.base_lrs]
