@@ -230,3 +230,9 @@ def times_uploaded(own: str, assignment: PurePath) -> int:
     """
     number = re.search(r"(\d{1,3})\)?$", PurePath(own).stem[len(assignment.stem) :])
     return int(number[1]) if number else 0
+
+
+def is_in_named(one: Handed, assignment: PurePath) -> bool:
+    """Whether a file lies where nbgrader puts those of the assignment."""
+    stem = assignment.stem.casefold()
+    return one.layout == "folder" and stem in [part.casefold() for part in one.within[:1]]

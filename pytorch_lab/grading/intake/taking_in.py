@@ -15,11 +15,12 @@ from pathlib import Path, PurePath
 
 from nbformat import NotebookNode
 
-from pytorch_lab.errors import CourseError, NotebookError, UsageError
+from pytorch_lab.errors import CourseError, NotebookError
 from pytorch_lab.grading.intake import layouts
 from pytorch_lab.grading.intake.arrivals import Entry, in_folder, in_zip
 from pytorch_lab.grading.intake.layouts import Handed
 from pytorch_lab.grading.intake.names import key, shown, unused
+from pytorch_lab.grading.intake.wrong_folder import looks_like_a_class, refuse_assignment
 from pytorch_lab.grading.notebooks import parse, why_not
 
 _SHOWN = 5  # names of files in a reason
@@ -78,8 +79,8 @@ def intake(given: Path, assignment: Path, out: Path | None = None) -> list[Submi
         pytorch_lab.errors.CourseError: expected a folder or a zip of submissions at ...
     """
     handed = _handed(given, assignment, out)
-    _refuse_assignment(handed, given, assignment)
-    by_folder = any(_in_named(one, assignment) for one in handed)
+    refuse_assignment(handed, given, assignment)
+    by_folder = any(layouts.is_in_named(one, assignment) for one in handed)
     students: dict[tuple[str, str], list[Handed]] = {}
     for one in handed:
         who = (one.layout, one.lms_id) if one.lms_id else ("", key(one.student))
@@ -91,19 +92,6 @@ def intake(given: Path, assignment: Path, out: Path | None = None) -> list[Submi
             f"{given}, found nothing; give the folder that holds the submissions."
         )
     return sorted(_told_apart(made), key=lambda one: one.student)
-
-
-def _refuse_assignment(handed: list[Handed], given: Path, assignment: Path) -> None:
-    """The solutions are nobody's submission: where they lie, it is hardly the right folder."""
-    solutions = assignment.resolve()
-    if not any(one.entry.path and one.entry.path.resolve() == solutions for one in handed):
-        return
-    folders = sorted({one.entry.parts[0] for one in handed if len(one.entry.parts) > 1})
-    below = f", such as {given / shown(folders[0])}" if folders else ""
-    raise UsageError(
-        f"expected only submissions in {given}, found the assignment {assignment.name} itself; "
-        f"give the folder of what was handed in{below}."
-    )
 
 
 def _handed(given: Path, assignment: PurePath, out: Path | None) -> list[Handed]:
@@ -196,7 +184,7 @@ def _settled(group: list[Handed], assignment: PurePath, by_folder: bool) -> Subm
         )
     elif meant := _meant(notebooks, assignment, by_folder):
         chosen, status, reason = _only(meant, assignment, notes)
-        if chosen and (doubt := _looks_like_a_class(chosen, files, assignment)):
+        if chosen and (doubt := looks_like_a_class(chosen, files, assignment)):
             chosen, status, reason = None, "refused", doubt
     else:
         status, reason = "missing", f"no notebook for {assignment.stem}; found {_names(notebooks)}"
@@ -250,16 +238,10 @@ def _nothing(files: list[Handed], first: Handed, notes: list[str]) -> tuple[str,
     return "missing", f"no notebook in the folder {shown(first.entry.parts[0])}"
 
 
-def _in_named(one: Handed, assignment: PurePath) -> bool:
-    """Whether a file lies where nbgrader puts those of the assignment."""
-    stem = assignment.stem.casefold()
-    return one.layout == "folder" and stem in [part.casefold() for part in one.within[:1]]
-
-
 def _meant(notebooks: list[Handed], assignment: PurePath, by_folder: bool) -> list[Handed]:
     """Those that are for the assignment; others only where nothing else tells what they are for."""
     named = [one for one in notebooks if layouts.is_for(one.own, assignment)]
-    inside = [one for one in notebooks if _in_named(one, assignment)]
+    inside = [one for one in notebooks if layouts.is_in_named(one, assignment)]
     both = [one for one in named if one in inside]
     elsewhere = [one for one in notebooks if by_folder and one.layout == "folder" and one.within]
     return both or inside or named or [one for one in notebooks if one not in elsewhere]
@@ -295,25 +277,6 @@ def _only(
     rest = _names([one for one in meant if one is not chosen])
     notes.append(f"{len(meant)} files: {shown(chosen.own)} counts ({why}), not {rest}")
     return chosen, "", ""
-
-
-def _looks_like_a_class(chosen: Handed, files: list[Handed], assignment: PurePath) -> str:
-    """Why one notebook among several folders and zips may be another person's; or nothing."""
-    if chosen.layout != "folder" or not chosen.within or _in_named(chosen, assignment):
-        return ""
-    notebooks = [one for one in files if one.own.lower().endswith(".ipynb")]
-    places = {one.within[:1] or (one.entry.source,) for one in notebooks if _is_below(one)}
-    if len(places) < 2:
-        return ""
-    return (
-        f"notebooks in {len(places)} folders or zips under one name; if these are students, give "
-        f"'grade' the folder {shown(chosen.student)}, else name the right one {assignment.stem}"
-    )
-
-
-def _is_below(one: Handed) -> bool:
-    """Whether a file lies in a folder or a zip of what is the student's."""
-    return bool(one.within or one.entry.source)
 
 
 def _same(files: list[Handed]) -> bool:
