@@ -29,7 +29,7 @@ lab: .venv/.lab
 # -------------------------------------------------------------------------------- for developers
 
 # Cheap first: a slip in the format need not wait for a browser.
-BENCHMARKS := house checks modules xray graph_layout player graph grading optim dataloader
+BENCHMARKS := house checks modules xray graph_layout player graph grading optim dataloader checkpoints
 
 GATES := format lint spelling dependencies layers types javascript
 

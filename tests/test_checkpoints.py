@@ -134,6 +134,9 @@ def test_says_what_torch_load_does(saved, case):
     assert (tree.opens == "default") == loads(saved[case]), tree
     assert (tree.opens != "default") == (case.rpartition(" ")[0] in REFUSED)
     assert (tree.finding("refused") is not None) == (tree.opens != "default")
+    if case.rpartition(" ")[0] in NEVER_LISTED:
+        assert tree.opens == "trusted"
+        assert "allowing names does not help" in tree.finding("refused").text
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.rpartition(" ")[0] not in REFUSED])
@@ -379,6 +382,8 @@ def test_an_archive_that_reads_in_two_ways(tmp_path):
     tree = damaged(tmp_path, buffer.getvalue())
     assert tree.opens == "broken"
     assert tree.finding("two-faced") is not None
+    one, other = zipped(**{"a/data.pkl": b"\x80\x02}."}), zipped(**{"b/data.pkl": b"\x80\x02}."})
+    assert "two files in one" in damaged(tmp_path, one + other).verdict
 
 
 def test_a_pickle_that_would_unpack_to_very_much(tmp_path, monkeypatch):

@@ -88,6 +88,13 @@ def test_load_state_dict_agrees(seed, tmp_path):
     assert all(f"size mismatch for {name}" in said for name in sizes)
 
 
+def test_a_name_too_many_is_enough_to_refuse():
+    state = net().state_dict()
+    found = inspect(dict(state) | {"extra": torch.zeros(1)}, net())
+    assert not found.model.strict
+    assert "1 tensor that the model doesn't know: `extra`" in found.finding("unexpected").text
+
+
 WRAPPED = {
     "DataParallel": (nn.DataParallel, "module."),
     "compiled": (lambda m: torch.compile(m, backend="eager"), "_orig_mod."),
@@ -171,6 +178,7 @@ def test_tied_weights(tmp_path):
     tree = inspect(tmp_path / "t.safetensors", model)
     assert [key.key for key in tree.model.of("tied")] == ["head.weight"]
     assert tree.finding("missing") is None
+    assert not tree.model.strict
     loaded = Tied()
     run(tree.finding("tied").fix, model=loaded)
     assert torch.equal(loaded.head.weight, model.table.weight)
@@ -464,6 +472,8 @@ def test_the_head_was_replaced_after_the_optimizer_was_made():
     text = inspect(model.state_dict(), model, optimizer).finding("optimizer-of-another").text
     assert "`head.weight` and `head.bias` of the model are in no group" in text
     assert "holds 2 tensors outside the model" in text
+    checkpoint = {"m": model.state_dict(), "o": optimizer.state_dict()}
+    assert inspect(checkpoint, model, optimizer).finding("moments") is None  # said once
     fixed = torch.optim.Adam(model.parameters())
     assert inspect(model.state_dict(), model, fixed).finding("optimizer-of-another") is None
 

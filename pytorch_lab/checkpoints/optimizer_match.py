@@ -23,6 +23,7 @@ COUNTERS = frozenset((
     "verbose", "best", "num_bad_epochs", "cooldown_counter", "T_cur", "mode_worse", "optimizer",
     "_schedulers", "_initial_step",
 ))  # fmt: skip
+STRANGER = "a tensor outside the model"
 OWN_RATES = ("params", "param_names")
 
 
@@ -104,7 +105,7 @@ def _moment(
         verdict = "nothing"
     elif shape is not None and shape != own:
         verdict = "shape"
-    elif saved_for and meets and saved_for != meets:
+    elif saved_for and meets and saved_for != meets and not meets.startswith(STRANGER):
         verdict = "other"
     else:
         verdict = "fits"
@@ -128,7 +129,7 @@ def _live_names(optimizer: torch.optim.Optimizer, model: nn.Module | None) -> li
     for group in optimizer.param_groups:
         given = group.get("param_names") or [""] * len(group["params"])
         for one, name in zip(group["params"], given, strict=False):
-            found.append(known.get(id(one)) or name or f"a tensor outside the model {_sizes(one)}"
+            found.append(known.get(id(one)) or name or f"{STRANGER} {_sizes(one)}"
                          if model is not None else name or f"parameter {len(found)}")  # fmt: skip
     return found
 

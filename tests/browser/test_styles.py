@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import pytorch_lab as lab
+from pytorch_lab.checkpoints import ResumeGap, Way
 from pytorch_lab.dataloader import BatchTimes, Draw, LoaderTimeline, Trial, WorkerRandomness
 from pytorch_lab.widgets.clinic import Clinic
 from pytorch_lab.widgets.derivatives import Derivatives
@@ -22,6 +23,7 @@ from pytorch_lab.widgets.predict import Predict
 from pytorch_lab.widgets.race import Race
 from pytorch_lab.widgets.randomness import RandomnessPicture
 from pytorch_lab.widgets.recall import Recall
+from pytorch_lab.widgets.resume import Resume
 from pytorch_lab.widgets.xray import Xray
 
 
@@ -56,6 +58,9 @@ WIDGETS = {
     "recall": lambda: lab.recall(
         "00.r", [{"ask": "What?", "choices": {"a": "Why a.", "b": "Why b."}, "answer": "b"}]
     ),
+    "resume": lambda: lab.show(
+        ResumeGap((2.0,), (1.0,), (Way("nothing", (), (1.5,), 0.5, 0),), (), 0.0, "model")
+    ),
     "xray": lambda: lab.show(Hiding()),
     "loader": lambda: LoaderPicture(TIMELINE),
     "randomness": lambda: RandomnessPicture(DRAWN),
@@ -63,7 +68,7 @@ WIDGETS = {
     "race": lambda: lab.show(lab.optim.trace_optimizer([torch.optim.Adam], "bowl")),
 }  # fmt: skip
 KINDS = (
-    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Xray,
+    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Resume, Xray,
     LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
 )  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
