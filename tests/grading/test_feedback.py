@@ -44,7 +44,7 @@ def mistaken(assignment):
 def test_a_page_has_the_total_and_each_verdict_below_the_answer_that_it_is_about(mistaken):
     told = text_of(mistaken)
     assert "ada 4.5 of 5.5 points · 2 of 3 exercises passed" in told
-    order = ["def twice", "03.1 not yet 0 of 1 points", "def closest", "03.2 passed 2 of 2 points"]
+    order = ["def twice", "03.1 wrong 0 of 1 points", "def closest", "03.2 passed 2 of 2 points"]
     places = [told.index(words) for words in order]
     assert places == sorted(places)
 
@@ -98,7 +98,7 @@ def test_where_no_answer_belongs_to_a_test_the_verdict_stands_below_the_test(ass
     graded.exercises = [replace(exercise, answers=()) for exercise in graded.exercises]
     told = text_of(page_of(graded))
     assert "Not in your notebook" not in told
-    order = ["def twice", "Hidden check of exercise 03.1", "03.1 not yet 0 of 1", "def closest"]
+    order = ["def twice", "Hidden check of exercise 03.1", "03.1 wrong 0 of 1", "def closest"]
     places = [told.index(words) for words in order]
     assert places == sorted(places)
 
@@ -114,6 +114,7 @@ def test_points_by_hand_and_lateness_are_explained(assignment):
     ]
     told = text_of(page_of(graded))
     assert "Your instructor gave the points: a good idea" in told
+    assert "03.1 by hand 0.5 of 1 points" in told
     assert "It was handed in late, which took 0.5 points." in told
     assert "0.5 points lost for lateness" in told
     assert (first.points, second.points) == (1.0, 2.0)

@@ -18,7 +18,7 @@ EXERCISES = [Exercise("1", (), "", 1.0), Exercise("2", (), "", 2.5)]
 GIVEN = Override(2.25, "a good <idea>", "ann", datetime(2026, 12, 1, tzinfo=UTC))
 SECRET = "twice a vector[0]: expected 1.629, got 0.8145"
 TOLD = (
-    "not yet: A hidden check found another result: one of the values holds other numbers. "
+    "wrong: A hidden check found another result: one of the values holds other numbers. "
     "Look at the sign."
 )
 

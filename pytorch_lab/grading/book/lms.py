@@ -181,7 +181,7 @@ def for_student(said: Verdict) -> str:
 
     Example:
         >>> for_student(Verdict("failed", "x: expected [1], got [2]", hint="Twice is 2 * x."))
-        'not yet: A hidden check found another result than the reference. Twice is 2 * x.'
+        'wrong: A hidden check found another result than the reference. Twice is 2 * x.'
     """
     if said.status not in STATUS_WORDS:
         return said.status.replace("_", " ")

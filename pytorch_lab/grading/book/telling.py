@@ -17,7 +17,7 @@ from collections.abc import Sequence
 STATUS_WORDS = {
     "passed": ("✓", "passed"),
     "partial": ("◐", "in part"),
-    "failed": ("✗", "not yet"),
+    "failed": ("✗", "wrong"),
     "raised": ("✗", "error"),
     "timed_out": ("✗", "too slow"),
     "kernel_died": ("✗", "kernel ended"),
@@ -95,7 +95,8 @@ def tell(status: str, reason: str, answers: Sequence[str] = (), check: str = "")
 
 def _sentence(reason: str) -> str:
     """A reason with the case and the stop of a sentence."""
-    return f"{reason[0].upper()}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+    first = reason[0] if re.match(r"\S+[./]\w", reason) else reason[0].upper()  # a file's
+    return f"{first}{reason[1:]}{'' if reason.endswith(('.', '?', '!')) else '.'}"
 
 
 def _failed(reason: str, check: str) -> str:

@@ -148,9 +148,11 @@ def _misconceptions(graded: GradedClass) -> list[Misconception]:
 
 
 def _split(told: str) -> tuple[str, str]:
-    """A mistake's name and what it takes for granted."""
-    name, _, belief = told.partition(": ")
-    return (name, belief) if belief else (told, "")
+    """A mistake's name and what it takes for granted; of several that no value tells apart, all."""
+    parts = [part.partition(": ") for part in told.split(" / ")]
+    if not all(belief for _, _, belief in parts):
+        return told, ""
+    return " or ".join(name for name, _, _ in parts), "; or ".join(says for _, _, says in parts)
 
 
 def _odd_runs(graded: GradedClass) -> list[OddRun]:
@@ -188,21 +190,20 @@ def _why_odd(status: str, reason: str, slow: bool) -> str:
 
 
 def bins(totals: Sequence[float], max_points: float, most: int = 11) -> list[tuple[str, int]]:
-    """How many totals lie in each of some steps of whole points; the last one has its end in it.
+    """How many totals lie in each of some equally wide steps of whole points.
 
     Example:
         >>> bins([0, 1, 4, 4.5, 5], 5)
         [('0', 1), ('1', 1), ('2', 0), ('3', 0), ('4', 2), ('5', 1)]
         >>> bins([3, 100], 100, most=5)
-        [('0–19', 1), ('20–39', 0), ('40–59', 0), ('60–79', 0), ('80–100', 1)]
+        [('0–49', 1), ('50–99', 0), ('100–149', 1)]
     """
     top = max([max_points, *totals, 1])
-    step = 1 if top + 1 <= most else math.ceil(top / most)
-    count = math.floor(top) + 1 if step == 1 else math.ceil(top / step)
+    step = next(s for n in range(9) for s in (10**n, 2 * 10**n, 5 * 10**n) if top // s < most)
+    count = int(top // step) + 1
     inside = Counter(min(max(int(total // step), 0), count - 1) for total in totals)
     made = []
     for at in range(count):
-        end = (at + 1) * step - 1 if at < count - 1 else top
-        label = f"{at * step}" if step == 1 else f"{at * step}–{end:g}"
+        label = f"{at * step}" if step == 1 else f"{at * step}–{(at + 1) * step - 1}"
         made.append((label, inside[at]))
     return made

@@ -27,7 +27,7 @@ _LONGEST = 20_000  # characters of an answer that are looked at
 
 @dataclass(frozen=True)
 class Alike:
-    """Students, mostly two, whose answers to some exercises resemble each other."""
+    """Students whose answers to some exercises resemble each other."""
 
     students: tuple[str, ...]
     exercises: tuple[tuple[str, float], ...]  # and how alike they are, from 0 to 1
@@ -54,8 +54,22 @@ def alike(
         stub, solution = tokens(stubs.get(exercise, "")), tokens(solutions.get(exercise, ""))
         for who, share in _groups(theirs, stub, solution):
             found[who].append((exercise, share))
-    made = [Alike(who, tuple(told)) for who, told in found.items()]
+    made = _merged(Alike(who, tuple(told)) for who, told in found.items())
     return sorted(made, key=lambda one: (-len(one.exercises), -_sum(one), one.students))
+
+
+def _merged(made: Iterable[Alike]) -> list[Alike]:
+    """Pairs that share a student and have the same exercises, as one group."""
+    groups: dict[tuple[str, ...], list[Alike]] = defaultdict(list)
+    for one in made:
+        among = groups[tuple(exercise for exercise, _ in one.exercises)]
+        near = [other for other in among if {*other.students} & {*one.students}]
+        for other in near:
+            among.remove(other)
+        students = sorted({name for each in (one, *near) for name in each.students})
+        shares = zip(*(each.exercises for each in (one, *near)), strict=True)
+        among.append(Alike(tuple(students), tuple(min(share) for share in shares)))
+    return [one for among in groups.values() for one in among]
 
 
 def _sum(one: Alike) -> float:
