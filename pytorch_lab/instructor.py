@@ -136,8 +136,8 @@ def grade(
     The page is DIR/class.html.
     """
     from pytorch_lab import grading
-    from pytorch_lab.grading.pages.class_page import write_pages
     from pytorch_lab.grading.pages.meter import Meter
+    from pytorch_lab.grading.pages.renewing import write_pages
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end in order, as with Ctrl-C
     try:

@@ -17,7 +17,7 @@ from pytorch_lab.grading.book import marks
 from pytorch_lab.grading.book.gradebook import Override
 from pytorch_lab.grading.pages import meter
 
-PAGES = "pytorch_lab.grading.pages.class_page"
+PAGES = "pytorch_lab.grading.pages.renewing"
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """How an exercise can end."""
 
+# So begins the reason where the machine was to blame, so that it is no verdict for good.
+NO_KERNEL = "no kernel could be started for it"
+
 # What a run can find out.
 FROM_RUN = (
     "passed",

@@ -6,8 +6,8 @@ import pytest
 
 from pytorch_lab.grading.book.gradebook import Gradebook
 from pytorch_lab.grading.running.judging import Collector
-from pytorch_lab.grading.running.kernel import NO_KERNEL
 from pytorch_lab.grading.running.nbval_run import record_in
+from pytorch_lab.grading.statuses import NO_KERNEL
 
 
 def record(submission, exercise, status):

@@ -5,48 +5,20 @@ and file names come from strangers and are shown as text.
 """
 
 from collections import Counter
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pytorch_lab.checks import sources
 from pytorch_lab.grading.book.marks import GradedClass, total
 from pytorch_lab.grading.book.telling import STATUS_WORDS, TONES
-from pytorch_lab.grading.notebooks import facts, replace
+from pytorch_lab.grading.notebooks import facts
 from pytorch_lab.grading.pages import policy as pages
-from pytorch_lab.grading.pages.feedback import FOLDER, write_feedback
 from pytorch_lab.grading.pages.figures import EXAMPLES, ClassFigures, ItemFigures, bins, figures
+from pytorch_lab.grading.pages.renewing import FOLDER
 from pytorch_lab.grading.pages.similar import alike
 from pytorch_lab.svg import Picture
 
-NAME = "class.html"
 MOST_LISTED = 40  # of mistakes, runs and pairs; the rest is counted
-
-
-def write_pages(graded: GradedClass, out: Path, *, feedback: bool = True) -> Path:
-    """Write `OUT/class.html`, and the students' pages beside it.
-
-    Args:
-        graded: the class.
-        out: the folder of the marks.
-        feedback: whether the students get pages.
-
-    Returns:
-        The instructor's page.
-
-    Raises:
-        CourseError: the folder cannot be written to.
-
-    Example:
-        >>> write_pages(GradedClass(Path("x.ipynb"), [], [], {}), Path("/dev/null/out"))
-        Traceback (most recent call last):
-        pytorch_lab.errors.CourseError: expected to write ..., but got ...
-    """
-    if feedback:
-        write_feedback(graded, out)
-    replace(out / NAME, class_page(graded, linked=feedback))
-    return out / NAME
 
 
 def class_page(graded: GradedClass, *, linked: bool = True) -> str:
@@ -71,7 +43,6 @@ def class_page(graded: GradedClass, *, linked: bool = True) -> str:
             "title": f"{graded.assignment.stem}: the class",
             "assignment": graded.assignment.stem,
             "seed": graded.seed,
-            "date": f"{datetime.now().astimezone():%d %B %Y}",
             "unsafe": "" if graded.sandbox else pages.UNSAFE,
             "notes": [*graded.notes, *_waiting(graded)],
             "unstable": graded.unstable,

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 from nbval.plugin import IPyNbCell, NbCellError
 
-from pytorch_lab.grading.running.kernel import NO_KERNEL, UNREADABLE, KernelDied, NoKernel, TimedOut
+from pytorch_lab.grading.running.kernel import UNREADABLE, KernelDied, NoKernel, TimedOut
 from pytorch_lab.grading.running.overlay import ROLE
 from pytorch_lab.grading.running.values import bounded, judge, reveals, text
+from pytorch_lab.grading.statuses import NO_KERNEL
 from pytorch_lab.grading.trouble import one_line, trouble
 
 if TYPE_CHECKING:

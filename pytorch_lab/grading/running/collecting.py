@@ -8,10 +8,10 @@ from nbformat import NotebookNode
 
 from pytorch_lab.grading.book.gradebook import Gradebook, Verdict
 from pytorch_lab.grading.running.explaining import Explainer
-from pytorch_lab.grading.running.kernel import NO_KERNEL
 from pytorch_lab.grading.running.misconceptions import Misconceptions
 from pytorch_lab.grading.running.nbval_run import Record
 from pytorch_lab.grading.running.overlay import ROLE
+from pytorch_lab.grading.statuses import NO_KERNEL
 
 Verdicts = dict[tuple[str, str], Verdict]  # by student and exercise
 

@@ -24,10 +24,8 @@ from pytorch_lab.grading.authoring.foreign import PERSON
 from pytorch_lab.grading.authoring.mutants import Mutant
 from pytorch_lab.grading.book.gradebook import Gradebook, Verdict, key_of
 from pytorch_lab.grading.notebooks import text, why_not, write
-from pytorch_lab.grading.running.anywhere import How
 from pytorch_lab.grading.running.collecting import Collector, Verdicts, asked_of, is_no_verdict
 from pytorch_lab.grading.running.explaining import Explainer
-from pytorch_lab.grading.running.farm import TASK, run_on_farm
 from pytorch_lab.grading.running.misconceptions import Misconceptions, Signature, kept, signatures
 from pytorch_lab.grading.running.nbval_run import Pytest, Record
 from pytorch_lab.grading.running.overlay import MIME, ROLE, overlay
@@ -247,6 +245,9 @@ def _run_on_farm(
     collector: Callable[[list[str]], Collector],
 ) -> str:
     """Run a few students at a time wherever the scheduler sends them."""
+    from pytorch_lab.grading.running.anywhere import How
+    from pytorch_lab.grading.running.farm import TASK, run_on_farm
+
     students = list(texts)
     shares = [students[at : at + TASK] for at in range(0, len(students), TASK)]
     how = How(assignment.sandbox, assignment.timeout_cell, assignment.memory_bytes)

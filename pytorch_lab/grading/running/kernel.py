@@ -36,9 +36,6 @@ _OUTPUTS = ("stream", "display_data", "execute_result")
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RuntimeError)
 
 
-NO_KERNEL = "no kernel could be started for it"  # the machine's fault, so no verdict for good
-
-
 class NoKernel(Exception):
     """A kernel did not start."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pytorch_lab.grading.statuses import FROM_RUN
 from pytorch_lab.grading.trouble import one_line
-from pytorch_lab.warm import provisioner
+from pytorch_lab.warm.worker import ATTACH
 
 # One thread each: two on a busy machine make a step up to 300 times slower.
 _ENV = {
@@ -70,7 +70,7 @@ class Pytest:
         env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
         if self.warm is not None:
             command += ["--lab-sandbox", f"--lab-memory={self.memory_bytes}"]
-            env[provisioner.ATTACH] = str(self.warm)
+            env[ATTACH] = str(self.warm)
         with log.open("wb") as output:
             process = subprocess.Popen(  # the command is ours
                 command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT,

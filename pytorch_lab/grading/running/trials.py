@@ -17,11 +17,10 @@ from pytorch_lab.errors import LabError
 from pytorch_lab.grading.notebooks import write
 from pytorch_lab.grading.running.nbval_run import Pytest, Record
 from pytorch_lab.grading.running.overlay import ROLE, overlay
+from pytorch_lab.grading.statuses import NO_KERNEL
 from pytorch_lab.warm.worker import Worker
 
 Found = dict[tuple[str, str], Record]  # by the notebook's name and the exercise
-
-NO_KERNEL = "no kernel could be started"  # so the plugin says
 
 # The overlay has the visible check print its verdict; here it reveals it.
 _SAYING = (
