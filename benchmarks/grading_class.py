@@ -171,7 +171,7 @@ def submission(released: NotebookNode, number: int) -> NotebookNode:
 
 
 def plain(number: int) -> NotebookNode:
-    """A student's notebook with the tests in it, for nbclient and nbval."""
+    """A student's notebook with the tests in it, for plain nbval."""
     cells = [_cell("import torch")]
     for question, source in answers_of(number).items():
         cells += [nbformat.v4.new_code_cell(source), nbformat.v4.new_code_cell(asserts(question))]

@@ -17,13 +17,6 @@ import nbformat
 
 WANTED = ("nbgrader==0.9.6", "otter-grader==7.0.0")
 HOME = Path(sys.prefix, "peers")
-NBCLIENT = """
-import sys, nbformat
-from nbclient import NotebookClient
-for path in sys.argv[1:]:
-    notebook = nbformat.read(path, 4)
-    NotebookClient(notebook, allow_errors=True, kernel_name="python3").execute()
-"""
 OTTER = """
 import sys
 from otter.api import grade_submission
@@ -100,16 +93,6 @@ class Nbval(Peer):
         return [*pytest, "-c", "pytest.ini", *(self.path(n).name for n in numbers)]
 
 
-class Nbclient(Nbval):
-    """nbclient alone, on the same notebooks."""
-
-    name = "nbclient"
-
-    def command(self, numbers: Sequence[int]) -> list[str]:
-        """One process that executes them in turn."""
-        return [sys.executable, "-c", NBCLIENT, *(self.path(n).name for n in numbers)]
-
-
 class Nbgrader(Peer):
     """nbgrader, with a course of its own."""
 
@@ -154,4 +137,4 @@ class Otter(Peer):
         return [str(HOME / "bin/python"), "-c", OTTER, str(archive), *paths]
 
 
-PEERS = (Nbval, Nbclient, Nbgrader, Otter)
+PEERS = (Nbval, Nbgrader, Otter)
