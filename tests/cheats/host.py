@@ -11,12 +11,13 @@ CHEATS = [
         "reading solutions, other submissions and the gradebook from the disk",
         {
             "04.1": """\
-import os
+import os, sys
 PACKAGES = os.path.dirname(torch.__path__[0])  # too many to read in a moment
+SEEN = ("/proc", "/sys", "/usr", sys.base_prefix, PACKAGES)
 def standardize(x):
     found = []
     for folder, _, names in os.walk("/"):
-        if folder.startswith(("/proc", "/sys", "/usr", PACKAGES)) and "pytorch_lab" not in folder:
+        if folder.startswith(SEEN) and "pytorch_lab" not in folder:
             continue
         for name in names:
             path = os.path.join(folder, name)

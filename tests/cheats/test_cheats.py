@@ -29,7 +29,7 @@ HONEST = {
 }
 TOKEN = "token-7f3a"
 FILES = {
-    "zz-huge": ("unreadable", r"expected a Jupyter notebook in .*, got 200 MB.*"),
+    "zz-huge": ("unreadable", r".* is too large: expected up to 50 MB, got 200 MB"),
     "zz-deep": ("unreadable", r".*"),
     "zz-link": ("refused", r".* is a link, not a file"),
 }
