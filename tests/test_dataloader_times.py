@@ -495,6 +495,9 @@ def test_other_numbers_are_tried_until_more_do_not_help(monkeypatch):
         assert own in {trial.workers for trial in got}
         return asked
 
+    def most(count):
+        return len(times.time_loader(loader_of(), batches=count).trials)
+
     halves = {0: 16.0, 1: 16.0, 2: 8.0, 4: 4.0, 8: 3.9, 16: 3.8}
     assert tried(0, halves) == [1, 2, 4, 8]
     assert tried(2, halves) == [0, 1, 4, 8]
@@ -502,6 +505,8 @@ def test_other_numbers_are_tried_until_more_do_not_help(monkeypatch):
     assert tried(0, halves, {0: 0.05}) == []
     assert tried(3, halves | {3: 6.0}, {0: 0.05}) == [0]
     assert tried(0, halves | {1: None}) == [1]
+    monkeypatch.setattr(times, "try_one", lambda _bench, workers: Trial(workers, 0.0, 0.9))
+    assert [most(3), most(4)] == [1, 2]  # 0 workers; 1 has four batches
 
 
 def test_a_restarted_loader_is_told():

@@ -31,6 +31,7 @@ from pytorch_lab.errors import LoaderError, ModelError, UsageError
 
 BATCHES = 32
 MOST_WORKERS = 16  # that are tried without being asked for
+BATCHES_EACH = 4  # of each worker: fewer are fetched ahead at the start, and say little
 
 Step = Callable[[Any], Any]
 
@@ -59,7 +60,7 @@ def time_loader(
             for each number of workers; the models and optimizers that it uses are put back.
         batches: how many; fewer if the epoch ends before.
         workers: the numbers of workers to try beside the loader's own; by default 0, 1, 2, 4, ...
-            until more do not help; `()` for none.
+            until more do not help or each would have less than four batches; `()` for none.
         device: where to move each batch before the step; by default the step does it itself.
         clock: gives nanoseconds, the same in all processes.
 
@@ -70,7 +71,8 @@ def time_loader(
     bench = Bench(loader, step, batches, device, clock)
     first = bench.seen(loader.num_workers)
     own = as_trial(first)
-    trials = [own] if workers == () else _tried(bench, own, workers)
+    most = min(MOST_WORKERS, len(first.batches) // BATCHES_EACH)
+    trials = [own] if workers == () else _tried(bench, own, workers, most)
     return replace(first, trials=tuple(sorted(trials, key=lambda one: one.workers)))
 
 
@@ -306,7 +308,9 @@ def as_trial(seen: LoaderTimeline) -> Trial:
     return Trial(seen.workers, seen.batch_ms, seen.wait_share, seen.memory)
 
 
-def _tried(bench: Bench, own: Trial, workers: Sequence[int] | None) -> list[Trial]:
+def _tried(
+    bench: Bench, own: Trial, workers: Sequence[int] | None, most: int = MOST_WORKERS
+) -> list[Trial]:
     """The other numbers, upwards; without being told which, until more do not help."""
     if workers is not None:
         for one in workers:
@@ -315,7 +319,7 @@ def _tried(bench: Bench, own: Trial, workers: Sequence[int] | None) -> list[Tria
     trials: list[Trial] = []
     best = math.inf
     number = 0
-    while number <= MOST_WORKERS:
+    while number <= most:
         trial = own if number == own.workers else try_one(bench, number)
         trials.append(trial)
         if trial.batch_ms is None or is_fed(trial):
