@@ -5,6 +5,7 @@ and file names come from strangers and are shown as text.
 """
 
 from collections import Counter
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -43,6 +44,7 @@ def class_page(graded: GradedClass, *, linked: bool = True) -> str:
             "title": f"{graded.assignment.stem}: the class",
             "assignment": graded.assignment.stem,
             "seed": graded.seed,
+            "date": f"{datetime.now().astimezone():%d %B %Y}",
             "unsafe": "" if graded.sandbox else pages.UNSAFE,
             "notes": [*graded.notes, *_waiting(graded)],
             "unstable": graded.unstable,

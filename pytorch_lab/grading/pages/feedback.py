@@ -127,8 +127,10 @@ def _card(about: _About, row: Row, verdict: Verdict | None) -> Card:
     answers = _answers(notebook, exercise) if notebook and exercise else []
     check = about.checks.get(exercise.check, "") if exercise else ""
     sign, word = STATUS_WORDS.get(verdict.status, ("!", verdict.status))
+    tone = TONES.get(verdict.status, "bad")
     said = tell(verdict.status, verdict.reason, answers, check)
     if row.override is not None and row.override.points is not None:
+        sign, word, tone = "✎", "by hand", "open" if row.points < row.max_points else "good"
         said.insert(0, f"Your instructor gave the points: {row.override.comment or 'no comment'}")
     elif row.late:
         said.append(f"It was handed in late, which took {row.late:g} points.")
@@ -139,7 +141,7 @@ def _card(about: _About, row: Row, verdict: Verdict | None) -> Card:
         anchor=f"exercise-{row.exercise.replace('.', '-')}",
         sign=sign,
         word=word,
-        tone=TONES.get(verdict.status, "bad"),
+        tone=tone,
         points=f"{row.points:g}",
         max_points=f"{row.max_points:g}",
         said=tuple(said),
