@@ -36,6 +36,7 @@ EXERCISES = {
     "04.7": (DOUBLE, f"assert draw.integer(0, 4) < 3\n{REVEALS}", ""),
     "04.8": (DOUBLE, f'{REVEALS}\nchecks.reveal("threads", torch.get_num_threads())', ""),
     "04.9": (DOUBLE, REVEALS, ""),
+    "04.0": (DOUBLE, REVEALS, "broken"),
 }
 MUTANTS = """
 from pytorch_lab.grading.authoring.mutants import Mutant
@@ -61,9 +62,9 @@ def _renamed(source, exercise):
 
 
 def planted():
-    """An assignment of one good exercise and eight that have a fault."""
+    """An assignment of one good exercise and nine that have a fault."""
     setup = code("import torch\nimport pytorch_lab as lab\nfrom pytorch_lab import checks")
-    head = nbformat.v4.new_markdown_cell("# Doubles\n\nNine exercises, 17 points.", id="head")
+    head = nbformat.v4.new_markdown_cell("# Doubles\n\nTen exercises, 19 points.", id="head")
     setup.id = "setup"
     notebook = nbformat.v4.new_notebook(cells=[head, setup])
     for exercise, sources in EXERCISES.items():
@@ -74,7 +75,9 @@ def planted():
         text = f"## {exercise}\n\n*Write · {points} points*"
         task = nbformat.v4.new_markdown_cell(text, metadata=task.metadata, id=task.id)
         check = "pass"
-        if visible:
+        if visible == "broken":
+            check = 'checks.visible("not an id")'
+        elif visible:
             check = (
                 f'@checks.visible("{exercise}", {HINTS})\ndef check(expect):\n    {visible}\n\n\n'
                 f'lab.exercise("{exercise}")'
@@ -141,6 +144,14 @@ def test_checks_that_disagree_are_found(report):
 
 
 @pytest.mark.heavy
+def test_a_visible_check_that_only_raises_is_found(report):
+    (said,) = faults(report, "04.0")
+    assert said.startswith(
+        "its visible check ends with an error on the solution: visible(exercise)"
+    )
+
+
+@pytest.mark.heavy
 def test_a_check_that_is_too_strict_is_found(report):
     assert faults(report, "04.5") == [
         "its hidden check fails a right answer in another style: names[0]: expected 'x', got 'y'"
@@ -157,7 +168,7 @@ def test_a_seed_on_which_the_solution_fails_is_found(report):
 @pytest.mark.heavy
 def test_points_that_do_not_add_up_are_found(report):
     assert faults(report, "04.9") == ["its task says 3 points, its hidden check gives 2"]
-    assert faults(report, "") == ["the text says 17 points, the checks give 18 together"]
+    assert faults(report, "") == ["the text says 19 points, the checks give 20 together"]
     assert {fault.exercise for fault in report.faults} == {"", *EXERCISES} - {"04.1"}
     assert all(fault.do for fault in report.faults)
 
@@ -218,6 +229,8 @@ def test_a_report_without_faults_says_so_for_each_exercise():
         "  ✓ essay  2.5 points  marked by a person",
         "1 notebook all right.",
     ]
+    unseen = Report(SOLUTIONS / "a.ipynb", graded[:1], unseen=frozenset({"03.1"}))
+    assert "  ✓ 03.1  1 point  has no visible check, no cell `03-1-check`" in told([unseen])
     two = [Report(SOLUTIONS / "a.ipynb", graded[:1], faults=[Fault("03.1", "x " * 60, "do")] * 2)]
     assert told(two).splitlines()[-1] == "2 faults in 1 of 1 notebook."
     assert max(map(len, told(two).splitlines())) <= 80
