@@ -10,10 +10,10 @@ import re
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from pytorch_lab.grading.pages.class_page import class_page
-from pytorch_lab.grading.pages.feedback import feedback
 from pytorch_lab.grading.book.gradebook import Verdict
 from pytorch_lab.grading.notebooks import write
+from pytorch_lab.grading.pages.class_page import class_page
+from pytorch_lab.grading.pages.feedback import feedback
 from tests.assignments import make_solution, make_submission
 from tests.graded import MISTAKEN, graded_class
 from tests.hostile import HTML, NAME, hostile_notebook
