@@ -173,10 +173,11 @@ def marks(
 ) -> None:
     """Write the marks again from the gradebook; nothing is run."""
     from pytorch_lab.grading.book import bookkeeping
+    from pytorch_lab.grading.pages.renewing import FOLDER, NAME
 
     graded = bookkeeping.rewrite(db, out, assignment=assignment, late=late, roster=roster)
     _sum_up(graded)
-    if old := [name for name in ("class.html", "feedback") if (out / name).exists()]:
+    if old := [name for name in (NAME, FOLDER) if (out / name).exists()]:
         _tell(
             f"{' and '.join(old)} there show the marks of the last `grade`; the same `grade` again "
             "renews them, and runs nothing twice."

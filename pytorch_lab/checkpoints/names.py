@@ -32,7 +32,7 @@ DANGEROUS_MODULES = frozenset((
     "builtins", "operator", "_operator", "functools", "_functools", "itertools", "copyreg",
     "_codecs", "codecs", "weakref", "IPython", "torch", "numpy",
 ))  # fmt: skip
-# Of those, what is harmless.
+# Harmless, there or elsewhere.
 HARMLESS = frozenset((
     "builtins.set", "builtins.frozenset", "builtins.list", "builtins.dict", "builtins.tuple",
     "builtins.int", "builtins.float", "builtins.complex", "builtins.bool", "builtins.str",

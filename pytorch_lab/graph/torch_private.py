@@ -1,7 +1,8 @@
 """Which private names of torch does the graph room stand on, and what if one goes away?
 
-Each is looked up once, here, so a release of torch that lacks one still lets the package be
-imported. `PRIVATE` says of each what it is for and what is then different.
+What is imported from torch is looked up once, here, so a release of torch that lacks it still lets
+the package be imported; attributes of nodes, tensors and storages are read where they are needed.
+`PRIVATE` says of each what it is for and what is different without it.
 
     from pytorch_lab.graph.torch_private import node_count
     node_count()                    # how many nodes this thread has made by now

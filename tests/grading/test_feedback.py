@@ -12,8 +12,7 @@ from pytorch_lab.checks.encode import encode
 from pytorch_lab.grading.book.gradebook import Override, Verdict, now
 from pytorch_lab.grading.book.marks import Row
 from pytorch_lab.grading.book.telling import tell
-from pytorch_lab.grading.pages import harmless
-from pytorch_lab.grading.pages import policy as pages
+from pytorch_lab.grading.pages import exporter, harmless
 from pytorch_lab.grading.pages.feedback import feedback, write_feedback
 from pytorch_lab.grading.pages.handed_in import handed_in
 from tests.assignments import HIDDEN, make_submission
@@ -70,9 +69,9 @@ def test_a_page_needs_nothing_but_itself(mistaken):
 
 def test_without_a_sandbox_every_page_says_so(assignment):
     graded = graded_class(assignment, {"ada": {}, "bob": {}}, {"ada": make_submission()})
-    assert all(pages.UNSAFE not in text_of(page) for _, page in feedback(graded))
+    assert all(exporter.UNSAFE not in text_of(page) for _, page in feedback(graded))
     graded.sandbox = False
-    assert all(pages.UNSAFE in text_of(page) for _, page in feedback(graded))
+    assert all(exporter.UNSAFE in text_of(page) for _, page in feedback(graded))
 
 
 def test_whose_file_could_not_be_read_is_told_why_without_the_graders_folders(assignment):
@@ -130,12 +129,12 @@ def test_pages_are_written_under_names_that_stay_in_their_folder(assignment, tmp
 
 @pytest.mark.parametrize("device", ["CON", "nul.txt", "..", ".", "", "…", "/", "-", "\udcff"])
 def test_no_name_is_a_device_hidden_or_empty(device):
-    assert re.fullmatch(r"student\.html", pages.file_names([device])[device])
+    assert re.fullmatch(r"student\.html", exporter.file_names([device])[device])
 
 
 def test_nobody_can_take_a_name_that_another_pages_name_is_made_of():
-    taken = pages.file_names(["a b", "a_b"])["a b"].removesuffix(".html")
-    assert len(set(pages.file_names(["a b", "a_b", taken]).values())) == 3
+    taken = exporter.file_names(["a b", "a_b"])["a b"].removesuffix(".html")
+    assert len(set(exporter.file_names(["a b", "a_b", taken]).values())) == 3
 
 
 # What a page must not say

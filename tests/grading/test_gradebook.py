@@ -434,10 +434,11 @@ def test_a_run_that_broke_off_is_a_reason_and_goes_on_with_the_next(tmp_path, as
     judge.ended = "it ended with code 3"
     broken = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False)
     assert {(row.status, row.reason) for row in broken.rows} == {("kernel_died", judge.ended)}
-    assert broken.notes == [judge.ended]
+    assert broken.notes[-1] == judge.ended
     judge.ended = ""
     whole = grade(tmp_path / "in", assignment, tmp_path / "out", sandbox=False)
-    assert ({row.status for row in whole.rows}, whole.notes) == ({"passed"}, [])
+    assert {row.status for row in whole.rows} == {"passed"}
+    assert "it ended with code 3" not in whole.notes
     assert not whole.sandbox
 
 

@@ -13,7 +13,7 @@ from pytorch_lab.checks import sources
 from pytorch_lab.grading.book.marks import GradedClass, total
 from pytorch_lab.grading.book.telling import STATUS_WORDS, TONES
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.pages import policy as pages
+from pytorch_lab.grading.pages import exporter
 from pytorch_lab.grading.pages.figures import EXAMPLES, ClassFigures, ItemFigures, bins, figures
 from pytorch_lab.grading.pages.renewing import FOLDER
 from pytorch_lab.grading.pages.similar import alike
@@ -26,26 +26,27 @@ def class_page(graded: GradedClass, *, linked: bool = True) -> str:
     """The text of the instructor's page.
 
     Example:
+        >>> from pathlib import Path
         >>> "Nobody" in class_page(GradedClass(Path("no_such.ipynb"), [], [], {}))
         True
     """
     found = figures(graded)
-    links = pages.file_names(row.student for row in graded.rows) if linked else {}
+    links = exporter.file_names(row.student for row in graded.rows) if linked else {}
     known = {e.id: sources.read(graded.assignment, e.id) for e in graded.exercises}
     pairs = alike(
         _answers(graded),
         {exercise: source.stub or "" for exercise, source in known.items()},
         {exercise: source.solution or "" for exercise, source in known.items()},
     )
-    return pages.exporter().text(
+    return exporter.exporter().text(
         "class.html.j2",
-        page=pages.shell("class.css", "class.js")
+        page=exporter.shell("class.css", "class.js")
         | {
             "title": f"{graded.assignment.stem}: the class",
             "assignment": graded.assignment.stem,
             "seed": graded.seed,
             "date": f"{datetime.now().astimezone():%d %B %Y}",
-            "unsafe": "" if graded.sandbox else pages.UNSAFE,
+            "unsafe": "" if graded.sandbox else exporter.UNSAFE,
             "notes": [*graded.notes, *_waiting(graded)],
             "unstable": graded.unstable,
             "figures": found,

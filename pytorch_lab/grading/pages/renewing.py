@@ -8,11 +8,13 @@ page that was changed or taken away is made anew.
 import hashlib
 from pathlib import Path
 
+from pytorch_lab import __version__
 from pytorch_lab.grading.book.marks import GradedClass
 from pytorch_lab.grading.notebooks import replace
 
 NAME = "class.html"
 FOLDER = "feedback"
+PACKAGE = Path(__file__).parents[2]
 _HASH = "<!-- {} -->\n"
 
 
@@ -55,7 +57,8 @@ def _known(graded: GradedClass, feedback: bool) -> bytes:
     """All that the pages are made of."""
     of_ours = [path for path in sorted(Path(__file__).parent.rglob("*")) if path.is_file()]
     files = [graded.assignment, *(path for path in of_ours if path.suffix != ".pyc")]
-    parts = [repr((feedback, graded)).encode("utf-8", "backslashreplace")]
+    files += [PACKAGE / name for name in ("grading/book/telling.py", "svg.py", "widgets/base.css")]
+    parts = [repr((__version__, feedback, graded)).encode("utf-8", "backslashreplace")]
     parts += [path.read_bytes() for path in files if path.is_file()]
     return b"".join(hashlib.sha256(part).digest() for part in parts)
 

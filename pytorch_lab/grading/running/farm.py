@@ -1,8 +1,8 @@
 """The same run on many machines: a few notebooks to a task of dask's, and records back.
 
 A task carries the bytes of its notebooks and needs nothing of the grader's disk. A worker that dies
-costs another try elsewhere; a task that ended three workers is given up, and its submissions have
-no verdict yet, so that the next run tries them again.
+costs another try elsewhere; a task that ends more of them than dask allows is given up, and its
+submissions have no verdict yet, so that the next run tries them again.
 
 The workers need this very version of the package, and bubblewrap for the sandbox.
 """

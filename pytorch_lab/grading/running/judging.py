@@ -5,7 +5,6 @@ is what a student's must reveal. Each submission is settled as soon as it has ru
 that is killed goes on where it stopped.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -95,7 +94,7 @@ def judge(
         return verdicts, ""
     with ExitStack() as stack:
         work = _make_work()
-        stack.callback(shutil.rmtree, work, ignore_errors=True)
+        stack.callback(scratch.remove, work)
         warm = stack.enter_context(Worker()).run if assignment.sandbox else None
         pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
         stack.callback(pytest.stop)
@@ -145,7 +144,7 @@ def unstable(
         with closing(Gradebook(f"sqlite:///{folder / 'book.sqlite'}")) as nothing_known:
             second, _ = judge(assignment, notebooks, nothing_known, workers)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove(folder)
     none = Verdict("kernel_died", "the run gave no result for this exercise")
     return [
         (student, exercise, was, now)
@@ -166,7 +165,7 @@ def _reference(assignment: Assignment, work: Path, pytest: Pytest) -> dict[str, 
         raise NotebookError(f"expected solutions that can be run in {name}, but {why}.")
     write(work / "reference" / "0.ipynb", made.notebook)
     records, ended = pytest(work / "reference", "--lab-reference")
-    shutil.rmtree(work / "reference")  # what it revealed must not lie there for students to read
+    scratch.remove(work / "reference")  # what it revealed must not lie there for students to read
     if ended:
         raise LabError(
             f"expected pytest to run the solutions, but {ended}; run 'pytorch-lab doctor'."

@@ -4,7 +4,6 @@ Nothing is compared and no mark is given: that is for whoever asks (`validate`, 
 `for_nbgrader`).
 """
 
-import shutil
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -70,7 +69,7 @@ class Trials:
                 write(folder / f"{number:05}.ipynb", self._overlaid(trial))
             records, ended = self.pytest(folder, "--lab-reference")
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            scratch.remove(folder)
         none = next((r["reason"] for r in records if r["reason"].startswith(NO_KERNEL)), "")
         if ended or none:
             raise LabError(

@@ -7,7 +7,6 @@ and gives the same numbers on every machine with as many cores as it likes.
 import logging
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 from nbclient import NotebookClient
@@ -15,6 +14,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat import NotebookNode
 from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
+from pytorch_lab import scratch
 from pytorch_lab.errors import NotebookError
 
 # nbclient logs what is said in a sentence here anyway.
@@ -63,25 +63,27 @@ def execute(
     kernel = client.create_kernel_manager()
     kernel.kernel_spec_manager = NbvalKernelspecManager()
     kernel.kernel_name = CURRENT_ENV_KERNEL_NAME
-    with tempfile.TemporaryDirectory(prefix="pytorch-lab-run-") as scratch:
-        env = os.environ | {
-            "OMP_NUM_THREADS": "1",
-            "PYTORCH_LAB_PROGRESS": str(Path(scratch, "progress.json")),
-        }
-        try:
-            client.execute(cwd=str(folder.resolve()), env=env, stderr=subprocess.DEVNULL)
-        except CellExecutionError:
-            return  # the error is in the outputs of its cell
-        except CellTimeoutError:
-            raise Stopped(
-                f"expected cell {at} of {name} to end within {timeout_cell} s, but it ran on; "
-                "is there a loop that never ends?"
-            ) from None
-        except DeadKernelError:
-            raise Stopped(
-                f"expected the kernel to live through cell {at} of {name}, but it died; does the "
-                "cell call exit, or need more memory than there is?"
-            ) from None
+    own = scratch.make("run")
+    env = os.environ | {
+        "OMP_NUM_THREADS": "1",
+        "PYTORCH_LAB_PROGRESS": str(own / "progress.json"),
+    }
+    try:
+        client.execute(cwd=str(folder.resolve()), env=env, stderr=subprocess.DEVNULL)
+    except CellExecutionError:
+        return  # the error is in the outputs of its cell
+    except CellTimeoutError:
+        raise Stopped(
+            f"expected cell {at} of {name} to end within {timeout_cell} s, but it ran on; "
+            "is there a loop that never ends?"
+        ) from None
+    except DeadKernelError:
+        raise Stopped(
+            f"expected the kernel to live through cell {at} of {name}, but it died; does the "
+            "cell call exit, or need more memory than there is?"
+        ) from None
+    finally:
+        scratch.remove(own)
 
 
 def error_of(cell: NotebookNode) -> str:

@@ -41,7 +41,7 @@ class Grown:
 
     Attributes:
         live: torch's nodes.
-        rows: what was read of them, by place: the fields of `record.Node`.
+        rows: what was read of them, by place: the fields of `schema.Node`.
         seen: what backward did, if one ran.
         reached: the leaves' nodes that the last backward inside the recorded code reached.
     """

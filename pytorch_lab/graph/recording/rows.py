@@ -6,13 +6,13 @@ from pytorch_lab.graph.schema import NOWHERE
 
 Row = tuple[Any, ...]
 
-# Where `record.Op` keeps what is looked at or filled in later
+# Where `schema.Op` keeps what is looked at or filled in later
 NAME, KIND, INPUTS, OUTPUTS, NODE, NODES, SAVED_BYTES = 1, 2, 6, 7, 8, 9, 10
 ELAPSED = 15
 
 
 class Rows:
-    """The ops of one recording, each a tuple of the fields of `record.Op`.
+    """The ops of one recording, each a tuple of the fields of `schema.Op`.
 
     Attributes:
         ops: the ops.

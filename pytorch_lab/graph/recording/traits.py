@@ -12,7 +12,7 @@ class Trait(NamedTuple):
     """The verdict on one function."""
 
     name: str
-    kind: str  # see `record.KINDS`; "" is left out
+    kind: str  # see `schema.KINDS`; "" is left out
     may_write: bool  # whether its arguments must be looked at again afterwards
 
 

@@ -21,7 +21,7 @@ class Live:
     """The nodes of a graph that still lives, each known by its place.
 
     Places are given as nodes are met, so they are the same in every run of the same code.
-    `next[place]` and `next_inputs[place]` are the edges, as in `record.Node`.
+    `next[place]` and `next_inputs[place]` are the edges, as in `schema.Node`.
 
     Example:
         >>> import torch

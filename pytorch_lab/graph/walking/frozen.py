@@ -141,7 +141,7 @@ def nodes_of(rows: Iterable[Row]) -> tuple[Node, ...]:
 
 
 def node_rows(live: Live, reader: Reader, start: int = 0) -> list[Row]:
-    """Like `freeze`, but each node is a plain tuple of the fields of `record.Node`.
+    """Like `freeze`, but each node is a plain tuple of the fields of `schema.Node`.
 
     Args:
         live: the graph.
