@@ -105,8 +105,10 @@ def test_a_worker_that_dies_costs_no_mark(
             orphans.extend(descendants(machines.workers[0].pid))
             machines.workers[0].kill()
 
-    graded = grade(folder, assignment, tmp_path / "farm", dask=machines.address, heard=kill_one)
-    alone = grade(folder, assignment, tmp_path / "alone")
+    graded = grade(
+        folder, assignment, tmp_path / "farm", seed=3, dask=machines.address, heard=kill_one
+    )
+    alone = grade(folder, assignment, tmp_path / "alone", seed=3)
     assert killed
     assert machines.workers[0].wait() == -9
     assert marks(tmp_path / "farm") == marks(tmp_path / "alone")
@@ -114,7 +116,7 @@ def test_a_worker_that_dies_costs_no_mark(
     assert sum(row.points for row in alone.rows) == 6 * 5.5 + 6 * 4.5 + 3.5
     assert orphans
     until(lambda: gone(orphans))
-    again = grade(folder, assignment, tmp_path / "farm", dask="tcp://127.0.0.1:1")
+    again = grade(folder, assignment, tmp_path / "farm", seed=3, dask="tcp://127.0.0.1:1")
     assert [row.points for row in again.rows] == [row.points for row in alone.rows]  # all known
 
 
