@@ -123,7 +123,9 @@ def test_styles_ask_nobody_and_stay_inside(file):
 def test_every_colour_variable_is_defined_with_a_fallback():
     styles = {file.name: file.read_text("utf-8") for file in STYLES}
     defined = set(re.findall(r"(--lab-[a-z-]+)\s*:", "".join(styles.values())))
-    set_by_script = set(re.findall(r'"(--lab-[a-z-]+)"', "".join(f.read_text() for f in SCRIPTS)))
+    set_by_script = set(
+        re.findall(r'["`](--lab-[a-z-]+)["`:]', "".join(f.read_text() for f in SCRIPTS))
+    )
     for name, text in styles.items():
         for variable in re.findall(r"var\((--lab-[a-z-]+)\)", text):
             assert variable in defined | set_by_script, f"{variable} in {name}"

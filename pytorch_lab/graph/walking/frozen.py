@@ -122,6 +122,7 @@ def freeze(
     Example:
         >>> import torch
         >>> x = torch.ones(3, requires_grad=True)
+        >>> from pytorch_lab.graph.walking.autograd import walk
         >>> nodes = freeze(walk([x.exp().sum()]), names=lambda leaf: "x")
         >>> for node in nodes:
         ...     print(node.name, node.shapes, node.parameter)
