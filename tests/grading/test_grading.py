@@ -366,9 +366,21 @@ def test_bad_arguments_are_one_sentence(tmp_path: Path, assignment: Path):
 @pytest.mark.parametrize(
     ("answer", "hidden", "says"),
     [
-        ("1 / 0", "x = 1", r"of exercise 03\.1 in .* got passed: it revealed nothing; nobody can"),
-        ("x = 1", "1 / 0", r"to pass its hidden check .* got raised: ZeroDivisionError"),
-        ("import os; os._exit(0)", "x = 1", "got kernel_died: the kernel ended while the answer"),
+        (
+            "1 / 0",
+            "if False: checks.reveal('x', 1)",
+            r"of exercise 03\.1 in .* got passed: it revealed nothing; nobody can",
+        ),
+        (
+            "x = 1",
+            "1 / 0  # checks.reveal()",
+            r"to pass its hidden check .* got raised: ZeroDivisionError",
+        ),
+        (
+            "import os; os._exit(0)",
+            "checks.reveal('x', 1)",
+            "got kernel_died: the kernel ended while the answer",
+        ),
     ],
 )
 def test_an_assignment_that_its_own_solution_fails(tmp_path: Path, answer, hidden, says):

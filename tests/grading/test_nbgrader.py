@@ -385,13 +385,18 @@ def of(rows, student):
     return {r.exercise: None if r.status == "needs_person" else r.points for r in theirs}
 
 
+# A cell without a name of its own is called by the heading above it.
+NAMED = {"cell-938593c4a215c6cc": "Part E (4 points)"}
+
+
 @pytest.mark.heavy
 def test_the_sample_course_gets_nbgraders_scores_cell_by_cell(both):
     theirs, ours = both
     cells = 0
     for student in ("bitdiddle", "hacker"):
         for notebook, scores in theirs["ps1"][student].items():
-            assert of(ours[notebook], student) == scores, (student, notebook)
+            named = {NAMED.get(grade_id, grade_id): score for grade_id, score in scores.items()}
+            assert of(ours[notebook], student) == named, (student, notebook)
             cells += len(scores)
     assert cells == 18
     assert sum(score or 0 for n in theirs["ps1"]["hacker"].values() for score in n.values()) == 3
