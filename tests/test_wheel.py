@@ -79,7 +79,7 @@ def test_what_is_in_the_wheel(wheel, tmp_path):
 
     for unwanted in (
         "progress.json",
-        "checkpoint",
+        "ipynb_checkpoint",
         "__pycache__",
         "tests/",
         "DS_Store",
