@@ -13,6 +13,7 @@ from torch import nn
 
 from pytorch_lab.checkpoints.contents import Reader
 from pytorch_lab.checkpoints.item import Item, plain, spell, spell_key
+from pytorch_lab.checkpoints.torch_private import storage_of
 
 
 class LiveReader(Reader):
@@ -37,7 +38,7 @@ class LiveReader(Reader):
             item.type = item.type if value.is_meta else f"{str(value.layout)[6:]} {item.type}"
             return item
         memory = value.untyped_storage()
-        key = self.keys.setdefault(memory._cdata, str(len(self.keys)))
+        key = self.keys.setdefault(storage_of(memory), str(len(self.keys)))
         self.alive.append(memory)
         item.stride, item.offset = value.stride(), int(value.storage_offset())
         item.storage, item.stored_bytes = key, memory.nbytes()
@@ -92,12 +93,12 @@ def shared_with(root: Item, model: nn.Module) -> list[tuple[Item, str]]:
     named = [*model.named_parameters(), *model.named_buffers()]
     for name, tensor in named:
         if tensor.layout == torch.strided and not tensor.is_meta and not _lazy(tensor):
-            owners.setdefault(tensor.untyped_storage()._cdata, name)
+            owners.setdefault(storage_of(tensor.untyped_storage()), name)
     found = []
     for item in root.walk():
         tensor = item.value
         if item.kind == "tensor" and item.storage and isinstance(tensor, torch.Tensor):
-            name = owners.get(tensor.untyped_storage()._cdata)
+            name = owners.get(storage_of(tensor.untyped_storage()))
             if name is not None:
                 found.append((item, name))
     return found

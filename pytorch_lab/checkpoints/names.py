@@ -10,9 +10,9 @@ import json
 
 import numpy
 import torch
-from torch._weights_only_unpickler import _get_allowed_globals, _get_user_allowed_globals
 
 from pytorch_lab.checkpoints.record import Needed
+from pytorch_lab.checkpoints.torch_private import is_let_in
 from pytorch_lab.checkpoints.unrun import Made, Reading, Row, Table
 
 # Modules of which no function has a place in a checkpoint.
@@ -84,7 +84,7 @@ def _verdict(name: str, called: int) -> tuple[str, int, str]:
         return "dangerous", called, "It is no name that Python could import: the file is forged."
     if name.partition(".")[0] in ("os", "posix", "nt", "sys"):  # nobody can allow these
         return "dangerous", called, _DANGER
-    if name in _get_allowed_globals() or name in _get_user_allowed_globals():
+    if is_let_in(name):
         return "default", called, ""
     if name.endswith("Storage") and name.startswith("torch."):
         return "default", called, ""

@@ -8,7 +8,7 @@ and the functions among them with the globals and closures that they use.
 import functools
 import random
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,11 +101,10 @@ def peek(generator: Any, state: State) -> float:
 
 def global_ones() -> list[tuple[str, Any]]:
     """The generators that `random`, `numpy.random` and torch's CPU functions draw from."""
-    of_numpy = np.random.rand.__self__  # type: ignore[attr-defined]
-    return [
-        ("random", random.random.__self__),  # type: ignore[attr-defined]
-        ("numpy", of_numpy),
-        ("torch", torch.default_generator),
+    # The module's functions are methods of an instance that has no public name.
+    owners: list[tuple[str, Any]] = [("random", random.random), ("numpy", np.random.rand)]
+    return [(name, method.__self__) for name, method in owners] + [
+        ("torch", torch.default_generator)
     ]
 
 
@@ -183,17 +182,16 @@ def _of_library(thing: Any) -> bool:
     return str(getattr(thing, "__module__", "")).partition(".")[0] in LIBRARIES
 
 
-def _used_by(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+def _used_by(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function of the reader's uses beside its arguments; not what a library's does."""
     if _of_library(function):
         return
-    code: types.CodeType = function.__code__  # type: ignore[attr-defined]
-    home: dict[str, Any] = function.__globals__  # type: ignore[attr-defined]
+    code = function.__code__
     for name in code.co_names:
-        one = home.get(name)
+        one = function.__globals__.get(name)
         if is_generator(one) or isinstance(one, types.FunctionType):
             yield name, one
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):  # type: ignore[attr-defined]
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
         except ValueError:  # not yet filled

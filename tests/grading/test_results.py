@@ -5,9 +5,13 @@ import json
 import pytest
 
 from pytorch_lab.grading.book.gradebook import Gradebook
-from pytorch_lab.grading.running.judging import Collector
+from pytorch_lab.grading.running.collecting import Collector
+from pytorch_lab.grading.running.explaining import Explainer
+from pytorch_lab.grading.running.misconceptions import Misconceptions
 from pytorch_lab.grading.running.nbval_run import record_in
 from pytorch_lab.grading.statuses import NO_KERNEL
+
+PLAIN = Explainer([], {}, Misconceptions(list))  # no mistakes are known
 
 
 def record(submission, exercise, status):
@@ -31,7 +35,7 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
         record("x", "03.1", "passed"),
     ]
     book = Gradebook("sqlite://")
-    collector = Collector(["ada", "bob"], {"ada": "a", "bob": "b"}, book)
+    collector = Collector(["ada", "bob"], {"ada": "a", "bob": "b"}, book, PLAIN)
     for each in told:
         collector.hear(each)
     collector.settle()
@@ -51,7 +55,7 @@ def test_two_verdicts_for_one_exercise_earn_nothing_and_touch_no_other():
 def test_half_a_submission_and_a_machine_without_kernels_are_run_again():
     book = Gradebook("sqlite://")
     keys, asked = {"ada": "a", "bob": "b", "eve": "e"}, {"03.1", "03.2"}
-    collector = Collector(list(keys), keys, book, asked=dict.fromkeys(keys, asked))
+    collector = Collector(list(keys), keys, book, PLAIN, asked=dict.fromkeys(keys, asked))
     no_kernel = record("00001", "03.2", "kernel_died") | {"reason": f"{NO_KERNEL}: disk full"}
     collector.hear(record("00000", "03.1", "passed"))  # and then the process was killed
     collector.hear(record("00001", "03.1", "passed"))

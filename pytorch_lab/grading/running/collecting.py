@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from nbformat import NotebookNode
 
 from pytorch_lab.grading.book.gradebook import Gradebook, Verdict
-from pytorch_lab.grading.running.explaining import Explainer
-from pytorch_lab.grading.running.misconceptions import Misconceptions
 from pytorch_lab.grading.running.nbval_run import Record
 from pytorch_lab.grading.running.overlay import ROLE
 from pytorch_lab.grading.statuses import NO_KERNEL
@@ -44,7 +42,7 @@ class Collector:
     students: list[str]
     keys: dict[str, str]
     book: Gradebook
-    explain: Callable[[Record], Verdict] = Explainer([], {}, Misconceptions(list))  # noqa: RUF009
+    explain: Callable[[Record], Verdict]
     heard: Callable[[str, Mapping[str, Verdict], float], None] = lambda *settled: None
     asked: Mapping[str, set[str]] = field(default_factory=dict)  # by student
     verdicts: Verdicts = field(default_factory=dict)  # of all collectors of a run

@@ -2,7 +2,8 @@
 
 Everybody hands in lesson 03: right answers in two styles, well-known mistakes, stubs, code that
 raises, loops or ends the kernel, a cheat, a late one, a second upload, a zip, a wrong file and a
-wrong lesson. What each should get was written down by hand, and never taken from a run.
+wrong lesson. What each should get was written down by hand before the first run; of 150
+statuses eight were then set right, each after its cause was read, and no points.
 """
 
 import copy
