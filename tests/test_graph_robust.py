@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pytorch_lab.graph import record
+from pytorch_lab.graph import GraphRecord, record
 from pytorch_lab.graph.recording.meanwhile import deeper
 
 
@@ -112,16 +113,34 @@ def test_the_limit_is_as_it_was() -> None:
 # What does not run in this thread, now, in Python
 
 
-def test_a_coroutine_is_not_run_and_that_is_said() -> None:
-    async def double(x: torch.Tensor) -> torch.Tensor:
-        return x * 2
+async def double(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
 
-    rec = record(double, leaf(3))
+
+def without_a_loop(run: Callable[[], GraphRecord]) -> GraphRecord:
+    """In a thread of its own: another test's browser may have left a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(run).result()
+
+
+def test_a_coroutine_is_not_run_and_that_is_said() -> None:
+    rec = without_a_loop(lambda: record(double, leaf(3)))
     assert rec.ops == ()
-    assert any("asyncio.run" in note for note in rec.notes)
-    rec = record(lambda x: asyncio.run(double(x)), leaf(3))
+    assert any("; record lambda: asyncio.run(fn(...))" in note for note in rec.notes)
+    rec = without_a_loop(lambda: record(lambda x: asyncio.run(double(x)), leaf(3)))
     assert [op.name for op in rec.ops] == ["mul"]
     assert rec.notes == ()
+
+
+def test_where_a_loop_runs_as_in_a_notebook_the_advice_is_one_that_works_there() -> None:
+    async def cell() -> tuple[GraphRecord, GraphRecord]:
+        refused = record(double, leaf(3))
+        return refused, await asyncio.to_thread(record, lambda x: asyncio.run(double(x)), leaf(3))
+
+    with ThreadPoolExecutor(1) as pool:
+        refused, followed = pool.submit(lambda: asyncio.run(cell())).result()
+    assert any("await asyncio.to_thread(record, lambda" in note for note in refused.notes)
+    assert [op.name for op in followed.ops] == ["mul"]
 
 
 def by_thread(x: torch.Tensor) -> None:

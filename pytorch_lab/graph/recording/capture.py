@@ -8,6 +8,7 @@ modules, and the frames of Python. All three are gone when `record` returns or r
 of torch is kept, unless it is asked for.
 """
 
+import asyncio
 import itertools
 import sys
 import types
@@ -159,8 +160,7 @@ class _Run:
         if isinstance(result, types.CoroutineType):
             result.close()
             self.notes.append(
-                "it returned a coroutine, and nothing of it ran; "
-                "record lambda: asyncio.run(fn(...)) instead"
+                f"it returned a coroutine, and nothing of it ran; {how_to_run_coroutines()} instead"
             )
             return None
         if not isinstance(result, types.GeneratorType):
@@ -186,6 +186,15 @@ class _Run:
         if not self.keep_graph or self.root is None or grown.seen is not None:
             return None
         return recorded_without_hooks(grown.live, grown.nodes, self.alive, self.handles)
+
+
+def how_to_run_coroutines() -> str:
+    """In a notebook a loop runs already, and a thread can't have two."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return "record lambda: asyncio.run(fn(...))"
+    return "await asyncio.to_thread(record, lambda: asyncio.run(fn(...)))"
 
 
 def place_of_root(result: Any, results: list[torch.Tensor]) -> int | None:
