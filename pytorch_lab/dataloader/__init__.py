@@ -8,6 +8,7 @@
 3
 """
 
+from pytorch_lab.dataloader.acting import as_worker
 from pytorch_lab.dataloader.drawn import Draw, WorkerRandomness
 from pytorch_lab.dataloader.randomness import worker_randomness
 from pytorch_lab.dataloader.timeline import BatchTimes, LoaderTimeline, Remark, Trial, WorkerMemory
@@ -22,6 +23,7 @@ __all__ = [
     "Trial",
     "WorkerMemory",
     "WorkerRandomness",
+    "as_worker",
     "explain",
     "time_loader",
     "unsendable",

@@ -2,13 +2,19 @@
 
 `DataLoader._get_iterator` makes the iterator that `__iter__` of any subclass starts from, and
 `_iterator` keeps it for persistent workers; `_shutdown_workers` ends the workers at once and not
-when the iterator is collected. All three are in torch since 1.7.
+when the iterator is collected. `_utils.worker._worker_info` tells a worker's code who it is, and
+`_generate_state` is numpy's seed there. All are in torch since 1.9.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader
+from torch.utils.data._utils import worker as _worker
 from torch.utils.data._utils.pin_memory import pin_memory as _pin_memory
 
 
@@ -28,3 +34,17 @@ def end_workers(iterator: Any) -> None:
     end = getattr(iterator, "_shutdown_workers", None)
     if end is not None:
         end()
+
+
+@contextmanager
+def worker_info(dataset: Any, worker: int, workers: int, base_seed: int) -> Iterator[None]:
+    """This process passes for a worker, with its seeds; the random states are the caller's."""
+    before, seed = _worker._worker_info, base_seed + worker
+    random.seed(seed)
+    torch.manual_seed(seed)
+    np.random.seed(_worker._generate_state(base_seed, worker))  # noqa: NPY002 - the one torch seeds
+    _worker._worker_info = _worker.WorkerInfo(worker, workers, seed, dataset)
+    try:
+        yield
+    finally:
+        _worker._worker_info = before
