@@ -1,0 +1,284 @@
+"""Compare what backward gives with what differences of forward say, one derivative at a time.
+
+    print(customop.check(MyFunction, x, weight))
+    print(customop.check(MyFunction, x, weight, second=True))     # and the gradient's own gradient
+
+All is done with copies in double precision. In single precision a difference of forward is mostly
+rounding: with the step 1e-6 not one digit of it can be trusted. `torch.autograd.gradcheck` says
+whether a gradient is right; here it is said which derivative is wrong, by how much, and which
+mistake has that shape.
+"""
+
+import math
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pytorch_lab.customop import probes
+from pytorch_lab.customop.jacobians import (
+    Analytic,
+    BackwardFailed,
+    Jacobians,
+    analytic,
+    flat_outputs,
+    numeric,
+)
+from pytorch_lab.customop.judging import judge, unit_rounding
+from pytorch_lab.customop.mistakes import Case, mistake
+from pytorch_lab.customop.record import (
+    KINK,
+    UNSURE,
+    WRONG,
+    Argument,
+    Block,
+    GradientCheck,
+    Remark,
+)
+from pytorch_lab.customop.refusals import refusal
+from pytorch_lab.customop.subject import Subject, subject_of
+from pytorch_lab.errors import UsageError
+from pytorch_lab.modules.patient import left_as_found
+from pytorch_lab.words import count
+
+
+def check(
+    fn: Any,
+    *inputs: Any,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    second: bool = False,
+) -> GradientCheck:
+    """Which partial derivatives are wrong, and by how much.
+
+    Example:
+        >>> class Twice(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...
+        ...     @staticmethod
+        ...     def backward(ctx, grad_output):
+        ...         return -2 * grad_output
+        >>> found = check(Twice, torch.ones(2))
+        >>> found.verdict, found.problems[0].code, found.worst
+        ('wrong', 'sign', Partial(output='out[0]', input='x[0]', analytic=-2.0, ...))
+
+    Args:
+        fn: a subclass of `autograd.Function` or its `apply`, an `nn.Module`, or any function of
+            tensors that returns tensors.
+        inputs: of one call, of any shape and precision. Checked are those that require a gradient;
+            where none does, all of floating-point numbers; of a module its parameters as well.
+        eps: the step of the differences; it is added to an input's numbers.
+        atol: the absolute part of the tolerance, as in `torch.allclose`.
+        rtol: the part of the tolerance that grows with the numeric derivative.
+        second: check the gradient of the gradient too.
+
+    Raises:
+        UsageError: there is nothing that can be differentiated, or far too much of it.
+        ModelError: the function raised in its forward.
+    """
+    for name, value in (("eps", eps), ("atol", atol), ("rtol", rtol)):
+        is_number = isinstance(value, int | float) and math.isfinite(value)
+        if not is_number or value < 0 or (name == "eps" and value == 0):
+            raise UsageError(f"check(..., {name}=...) expected a positive number, got {value!r}.")
+    with left_as_found(fn, inputs), torch.enable_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        subject = subject_of(fn, inputs)
+        return _Check(subject, eps, (atol, rtol)).run(second)
+
+
+class _Check:
+    """One function, step by step."""
+
+    def __init__(self, subject: Subject, eps: float, tolerance: tuple[float, float]) -> None:
+        self.subject, self.eps, self.tolerance = subject, eps, tolerance
+        self.remarks: list[Remark] = []
+        self.outputs: tuple[Argument, ...] = ()
+        self.blocks: tuple[Block, ...] = ()
+
+    def run(self, second: bool) -> GradientCheck:
+        """The record of everything."""
+        self.remarks += probes.draws(self.subject)
+        self.remarks += probes.changes_inputs(self.subject)
+        self.outputs = self._describe()
+        deeper = None
+        if not any(remark.code == "random" for remark in self.remarks):
+            try:
+                self._compare()
+            except BackwardFailed as error:
+                self.remarks.append(refusal(str(error), self.subject.arguments))
+            if second and not self._is_wrong():
+                deeper = self._second()
+        return self._record(deeper)
+
+    def _record(self, deeper: GradientCheck | None = None) -> GradientCheck:
+        atol, rtol = self.tolerance
+        return GradientCheck(
+            function=self.subject.name,
+            inputs=self.subject.inputs,
+            outputs=self.outputs,
+            blocks=self.blocks,
+            eps=self.eps,
+            atol=atol,
+            rtol=rtol,
+            remarks=tuple(sorted(self.remarks, key=lambda one: one.level != "problem")),
+            second=deeper,
+        )
+
+    def _describe(self) -> tuple[Argument, ...]:
+        outputs = self.subject.outputs(self.subject.copies(grad=True))
+        return tuple(
+            Argument(name, tuple(one.shape), str(one.dtype).removeprefix("torch."))
+            for name, one in outputs.items()
+        )
+
+    def _is_wrong(self) -> bool:
+        return any(remark.level == "problem" for remark in self.remarks)
+
+    def _compare(self) -> None:
+        base = flat_outputs(self.subject, self.subject.copies())
+        found = analytic(self.subject)
+        slopes = numeric(self.subject, self.eps, base)
+        states = judge(self.subject, found.jacobians, slopes, base, self.eps, self.tolerance)
+        self.blocks = tuple(self._blocks(found.jacobians, slopes, states))
+        odd = {} if found.touched else dict(probes.linear(self.subject, found))
+        self.remarks += odd.values()
+        self.remarks += self._mistakes(found, slopes, states, odd)
+        self.remarks += self._behaviour(found)
+        self.remarks += self._notes(len(base))
+
+    def _blocks(self, found: Jacobians, slopes: Jacobians, states: Any) -> Iterator[Block]:
+        for k, output in enumerate(self.outputs):
+            for place, argument in enumerate(self.subject.inputs):
+                yield Block(
+                    output,
+                    argument,
+                    _rows(found[k][place]),
+                    _rows(slopes[k][place]),
+                    tuple("".join(row) for row in states[k][place]),
+                )
+
+    def _mistakes(
+        self, found: Analytic, slopes: Jacobians, states: Any, explained: Collection[str]
+    ) -> Iterator[Remark]:
+        for k, output in enumerate(self.outputs):
+            for place, argument in enumerate(self.subject.inputs):
+                rows = states[k][place]
+                if argument.name in explained or not any(WRONG in row for row in rows):
+                    continue
+                if k in found.cut:
+                    yield _cut(output)
+                    break
+                names = [one.name for one in self.subject.inputs]
+                others = {n: b for n, b in zip(names, slopes[k], strict=True) if n != argument.name}
+                yield mistake(
+                    Case(
+                        argument,
+                        output,
+                        found.jacobians[k][place],
+                        slopes[k][place],
+                        torch.tensor([[one == WRONG for one in row] for row in rows]),
+                        others,
+                        (k, place) in found.missing,
+                    )
+                )
+
+    def _behaviour(self, found: Analytic) -> Iterator[Remark]:
+        if found.touched:
+            yield Remark(
+                "changes_grad_output", "problem",
+                "Backward changes its `grad_output` in place: other branches of the graph are "
+                "given the same tensor, so their gradients become wrong. Multiply into a new one.",
+            )  # fmt: skip
+        elif not self._is_wrong():
+            yield from probes.alone(self.subject, found)
+        else:
+            for name in probes.saved_by_hand(self.subject):
+                yield Remark(
+                    "saved_by_hand", "note",
+                    f"`ctx.{name}` has been changed in place. `ctx.save_for_backward` would have "
+                    "noticed that it changed after it was saved; an attribute of ctx doesn't.",
+                )  # fmt: skip
+
+    def _notes(self, outputs: int) -> Iterator[Remark]:
+        states = [state for block in self.blocks for row in block.states for state in row]
+        kinks, unsure = states.count(KINK), states.count(UNSURE)
+        if kinks:
+            yield Remark(
+                "kink", "note",
+                f"{count(kinks, 'derivative')} at a kink, where the slope to the left differs from "
+                "the slope to the right: backward gives one between them, which is fair.",
+            )  # fmt: skip
+        if unsure and any(unit_rounding(self.subject, k) for k in range(outputs)):
+            yield Remark(
+                "precision", "note",
+                f"{count(unsure, 'derivative')} can't be judged: somewhere inside, the function "
+                f"computes in float32, where a step of {self.eps:g} drowns in rounding. Leave out "
+                "the cast for the check, or take larger steps: eps=1e-2, atol=1e-2.",
+            )  # fmt: skip
+        elif unsure:
+            yield Remark(
+                "unsure", "note",
+                f"{count(unsure, 'derivative')} can't be judged: with the step {self.eps:g} the "
+                "differences of forward are not finite, or jump about. Try other inputs, or "
+                "another eps.",
+            )  # fmt: skip
+
+    def _second(self) -> GradientCheck:
+        """The same check of the gradient, as a function of the inputs and of `grad_output`."""
+        subject = self.subject
+        many = len(subject.inputs)
+        outputs = subject.outputs(subject.copies(grad=True))
+        seeds = [
+            torch.linspace(0.5, 1.5, one.numel(), dtype=one.dtype, device=one.device).view_as(one)
+            for one in outputs.values()
+        ]
+        names = [
+            Argument("grad_output" if len(seeds) == 1 else f"grad_{one.name}", one.shape, one.dtype)
+            for one in self.outputs
+        ]
+
+        def gradient(values: Sequence[Tensor]) -> dict[str, Tensor]:
+            leaves = [v if v.requires_grad else v.detach().requires_grad_() for v in values[:many]]
+            with torch.enable_grad():
+                found = list(subject.outputs(leaves).values())
+                live = [(one, v) for one, v in zip(found, values[many:], strict=True)
+                        if one.requires_grad]  # fmt: skip
+                grads = torch.autograd.grad(
+                    [one for one, _ in live], leaves, [v for _, v in live],
+                    create_graph=True, allow_unused=True, materialize_grads=True,
+                )  # fmt: skip
+            return {f"grad {a.name}": g for a, g in zip(subject.inputs, grads, strict=True)}
+
+        starts = [*subject.starts, *(seed.detach() for seed in seeds)]
+        deeper = Subject(
+            f"the gradient of {subject.name}", (*subject.inputs, *names), starts, gradient
+        )
+        found = _Check(deeper, self.eps, self.tolerance)
+        if probes.is_once_only(deeper):
+            found.remarks.append(_once(subject.name))
+            return found._record()
+        return found.run(second=False)
+
+
+def _rows(matrix: Tensor) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in matrix.tolist())
+
+
+def _cut(output: Argument) -> Remark:
+    return Remark(
+        "cut", "problem",
+        f"`{output.name}` doesn't require grad, but depends on the inputs: the graph was cut by "
+        "`detach()`, `no_grad`, `.item()`, `.data` or numpy.",
+    )  # fmt: skip
+
+
+def _once(name: str) -> Remark:
+    return Remark(
+        "once_only", "problem",
+        f"The backward of {name} is marked `once_differentiable`, so its gradient has none.",
+    )  # fmt: skip
