@@ -10,6 +10,8 @@
 | `lab.dataloader`          | who waits for whom, and which random numbers workers draw   |
 | `lab.checkpoints`         | what is in a file without running it, and what would load   |
 | `lab.optim`               | rates of a schedule, races of optimizers, parameter groups  |
+| `lab.customop`            | which derivative of your own function is wrong, and how     |
+| `lab.loop`                | a training loop in any order, run and measured; progress    |
 
 | the pieces of a lesson    |                                                             |
 | ------------------------- | ----------------------------------------------------------- |
@@ -30,7 +32,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checkpoints, checks, dataloader, graph, modules, optim
+    from pytorch_lab import checkpoints, checks, dataloader, graph, loop, modules, optim
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
@@ -42,10 +44,12 @@ __all__ = [
     "checkpoints",
     "checks",
     "clinic",
+    "customop",
     "dataloader",
     "derivatives",
     "exercise",
     "graph",
+    "loop",
     "modules",
     "optim",
     "order",

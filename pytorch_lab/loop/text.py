@@ -1,0 +1,111 @@
+"""A run as text: its order, three lines of figures, and the remarks."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytorch_lab import words
+from pytorch_lab.loop.record import LoopRun, LoopRuns, Remark
+from pytorch_lab.loop.remarks import short
+
+BARS = "▁▂▃▄▅▆▇█"
+NAME, STRIP = 15, 40
+
+
+def render(run: LoopRun) -> str:
+    """The whole text, at most 80 columns wide.
+
+    Example:
+        >>> from pytorch_lab import loop
+        >>> print(render(loop.run(["eval"], turns=2)))
+        eval: 2 turns
+        <BLANKLINE>
+        ✗ Nothing called optimizer.step(): the parameters stay where they are.
+    """
+    return "\n".join(_lines(run))
+
+
+def render_all(runs: LoopRuns) -> str:
+    """One line for each run, then what is to be said of each."""
+    wide = max(words.columns(name) for name in runs.names)
+    wide = min(wide, 24)
+    lines = [
+        words.pad("", wide) + f"{'first loss':>12}{'last loss':>12}{'last norm':>12}{'motion':>10}"
+    ]
+    for name, run in runs.runs:
+        losses = [short(run.losses[0]), short(run.losses[-1])] if run.losses else ["", ""]
+        norm = (
+            short(run.grad_norms[-1])
+            if run.grad_norms and run.grad_norms[-1] is not None
+            else "none"
+        )
+        motion = short(sum(run.motions))
+        head = words.pad(words.clip(name, wide), wide)
+        lines.append(f"{head}{losses[0]:>12}{losses[1]:>12}{norm:>12}{motion:>10}")
+    for name, run in runs.runs:
+        said = list(_said(run))
+        if said:
+            lines += ["", *words.wrap(f"{name}: {', '.join(run.order)}", indent="  "), *said]
+    return "\n".join(lines)
+
+
+def headline(run: LoopRun) -> str:
+    """The order, and how far it came."""
+    turns = words.count(run.turns, "turn")
+    if run.done < run.turns:
+        turns = f"{run.done} of {turns}"
+    return f"{', '.join(run.order)}: {turns}"
+
+
+def strip(numbers: Sequence[float | None], width: int = STRIP) -> str:
+    """A row of bars from 0 to the highest; a dot where there is nothing, ? for no number.
+
+    Example:
+        >>> strip((0.0, 0.5, None, 1.0))
+        '▁▄·█'
+    """
+    width = min(width, len(numbers))
+    kept = [numbers[k * len(numbers) // width] for k in range(width)]
+    finite = [number for number in kept if number is not None and math.isfinite(number)]
+    high = max(finite, default=0.0) or 1.0
+    return "".join(_bar(number, high) for number in kept)
+
+
+def _bar(number: float | None, high: float) -> str:
+    if number is None:
+        return "·"
+    if not math.isfinite(number):
+        return "?"
+    return BARS[max(round(number / high * (len(BARS) - 1) - 1e-9), 0)]
+
+
+def _lines(run: LoopRun) -> Iterator[str]:
+    yield from words.wrap(headline(run), indent="  ")
+    yield from _figures("loss", run.losses)
+    if any(norm is not None for norm in run.grad_norms):
+        yield from _figures("gradient norm", run.grad_norms)
+    if any(run.motions):
+        yield from _figures("motion a turn", run.motions)
+    said = list(_said(run))
+    if said:
+        yield ""
+    yield from said
+
+
+def _figures(name: str, numbers: Sequence[float | None]) -> Iterator[str]:
+    there = [number for number in numbers if number is not None]
+    if there:
+        ends = short(there[0]) if len(there) == 1 else f"{short(there[0])} to {short(there[-1])}"
+        yield f"{words.pad(name, NAME)}{strip(numbers)}  {ends}"
+
+
+def _said(run: LoopRun) -> Iterator[str]:
+    if run.failure:
+        yield from words.wrap(f"Stopped in {run.failure}", head="✗ ", indent="  ")
+    yield from remark_lines(run.remarks)
+
+
+def remark_lines(remarks: Iterable[Remark]) -> Iterator[str]:
+    """Problems with a cross, notes with a dot."""
+    for remark in remarks:
+        sign = "✗" if remark.level == "problem" else "·"
+        yield from words.wrap(remark.text, head=f"{sign} ", indent="  ")

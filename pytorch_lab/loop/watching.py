@@ -1,0 +1,179 @@
+"""What is measured while a loop runs: where gradients come from, who clears them, what moves.
+
+Nothing here reads the order. Hooks of torch tell when a gradient arrives, when the model runs and
+when the optimizer steps; after each step of the loop the gradients are looked at again.
+"""
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils import get_total_norm, parameters_to_vector
+
+from pytorch_lab.loop.problem import Problem
+from pytorch_lab.loop.torch_private import version
+
+MOODY = (  # do other things in training than in evaluation
+    nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm,
+    nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One call of `optimizer.step()`."""
+
+    turn: int
+    sources: tuple[int, ...]  # the turns whose backward passes make up the gradients it found
+    norm: float | None  # of all gradients together; None: there were none
+    rate: float
+    moved: float
+    again: bool  # nothing has changed the gradients since the use before
+    forwarded: bool  # whether the model had already run in this turn
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A step of the loop changed the gradients, other than by a backward pass."""
+
+    turn: int
+    step: str
+    sources: tuple[int, ...]  # what was in them
+    before: float
+    after: float  # 0: it cleared them
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """The model ran."""
+
+    turn: int
+    training: bool  # whether all of its modules were in training mode
+    recorded: bool  # whether autograd was on
+
+
+class Watch:
+    """Everything that was seen, in the order in which it happened."""
+
+    def __init__(self, problem: Problem) -> None:
+        groups = problem.optimizer.param_groups
+        both = [*problem.model.parameters(), *(p for g in groups for p in g["params"])]
+        self.parameters = list(dict.fromkeys(both))  # each once
+        self.turn, self.step = 0, ""
+        self.rate = float(groups[0]["lr"])  # before the first turn
+        self.early = 0  # calls of scheduler.step() before the first optimizer.step()
+        self._modules = list(problem.model.modules())
+        self.uses: list[Use] = []
+        self.changes: list[Change] = []
+        self.events: list[Use | Change] = []  # both, in the order in which they happened
+        self.forwards: list[Forward] = []
+        self.trained: list[Forward] = []  # those before a backward pass
+        self._sources: list[int] = []
+        self._norm: float | None = None
+        self._mark: Any = None  # of the gradients; changes when they do
+        self._held: dict[int, Any] = {}  # the gradient of each parameter when last looked at
+        self._arrived: set[int] = set()  # parameters that the backward pass has come to
+        self._used = False
+        self._before = torch.empty(0)
+
+    def vector(self) -> torch.Tensor:
+        """All parameters as one vector."""
+        with torch.no_grad():
+            return parameters_to_vector(self.parameters)
+
+    def look(self) -> None:
+        """See what the step that ran did to the gradients."""
+        grads = [p.grad for p in self.parameters]
+        mark = [None if grad is None else (id(grad), version(grad)) for grad in grads]
+        passed = bool(self._arrived)
+        self._arrived.clear()
+        if mark == self._mark:
+            return
+        both = zip(self.parameters, grads, strict=True)
+        self._held = {id(p): weakref.ref(grad) for p, grad in both if grad is not None}
+        there = [grad for grad in grads if grad is not None]
+        before, after = self._norm, float(get_total_norm(there)) if there else None
+        if not passed and self._mark is not None:
+            change = Change(self.turn, self.step, tuple(self._sources), before or 0.0, after or 0.0)
+            self.changes.append(change)
+            self.events.append(change)
+        if not after:
+            self._sources.clear()
+        self._norm, self._mark, self._used = after, mark, False
+
+    def behaving(self) -> str:
+        """The kinds of modules that do other things in training than in evaluation."""
+        kinds = {type(one).__name__ for one in self._modules if isinstance(one, MOODY)}
+        return " and ".join(sorted(kinds))
+
+    # ------------------------------------------------------------------- called by torch's hooks
+
+    def arrives(self, parameter: nn.Parameter) -> None:
+        """A gradient came to a parameter; the first to come twice belongs to another pass."""
+        if not self._arrived or id(parameter) in self._arrived:
+            held = self._held.get(id(parameter), _nothing)()
+            if not self._arrived and held is not parameter.grad:  # cleared since: a new tensor
+                self._sources.clear()
+            self._arrived.clear()
+            self._sources.append(self.turn)
+            self.trained += self.forwards[-1:]
+        self._arrived.add(id(parameter))
+
+    def ran(self, *_: Any) -> None:
+        """The model's forward ended."""
+        training = all(module.training for module in self._modules)
+        self.forwards.append(Forward(self.turn, training, torch.is_grad_enabled()))
+
+    def begins(self, *_: Any) -> None:
+        """`optimizer.step()` begins."""
+        self.look()
+        self._before = self.vector()
+
+    def ended(self, optimizer: Any, *_: Any) -> None:
+        """`optimizer.step()` ended."""
+        moved = float((self.vector() - self._before).norm())
+        rate = float(optimizer.param_groups[0]["lr"])
+        forwarded = bool(self.forwards) and self.forwards[-1].turn == self.turn
+        sources = tuple(self._sources)
+        use = Use(self.turn, sources, self._norm, rate, moved, self._used, forwarded)
+        self.uses.append(use)
+        self.events.append(use)
+        self._used = self._norm is not None
+
+    def schedule(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        """The scheduler's own step, heard."""
+
+        def heard(*args: Any, **kwargs: Any) -> Any:
+            self.early += not self.uses
+            return step(*args, **kwargs)
+
+        return heard
+
+
+def _nothing() -> None:
+    return None
+
+
+@contextmanager
+def watched(problem: Problem) -> Iterator[Watch]:
+    """The hooks are there while this lasts."""
+    watch = Watch(problem)
+    watch.look()
+    handles: list[Any] = [
+        parameter.register_post_accumulate_grad_hook(watch.arrives)
+        for parameter in watch.parameters
+        if parameter.requires_grad
+    ]
+    handles.append(problem.model.register_forward_hook(watch.ran))
+    handles.append(problem.optimizer.register_step_pre_hook(watch.begins))
+    handles.append(problem.optimizer.register_step_post_hook(watch.ended))
+    problem.scheduler.step = watch.schedule(problem.scheduler.step)  # ours: a copy, or just made
+    try:
+        yield watch
+    finally:
+        for handle in handles:
+            handle.remove()
