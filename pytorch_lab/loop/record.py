@@ -59,6 +59,13 @@ class LoopRun:
         return tuple(remark for remark in self.remarks if remark.level == "problem")
 
     @property
+    def summary(self) -> str:
+        """The losses in a few words."""
+        if not self.losses:
+            return "no loss was computed"
+        return f"loss {self.losses[0]:.3g} to {self.losses[-1]:.3g} in {self.done} turns"
+
+    @property
     def outcome(self) -> tuple[Any, ...]:
         """What two orders that do the same have in common."""
         error = self.failure and (self.failure.turn, self.failure.type)

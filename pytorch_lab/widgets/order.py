@@ -6,11 +6,14 @@ real error, stands beside what the right order gave.
 """
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.widgets import curve, guesses, listing, prose, question, running
 from pytorch_lab.widgets.piece import LessonPiece
+
+Measure = str | Callable[[list[str]], Any]
 
 SHUFFLES = 8  # how many shuffled orders are tried before the puzzle is called pointless
 
@@ -21,10 +24,11 @@ class Order(LessonPiece, stem="order"):
     kind = "Put in order"
 
     def __init__(
-        self, id: str, title: str, lines: list[str], setup: str, measure: str, start: list[int]
+        self, id: str, title: str, lines: list[str], setup: str, measure: Measure, start: list[int]
     ) -> None:
         self.id, self.title, self.lines = id, title, lines
         self.setup, self.measure, self.start = setup, measure, start
+        self.measured = measure if isinstance(measure, str) else ""  # what the value is called
         self.target = self.run(range(len(lines)))
         kept = guesses.earlier(id)
         order = kept.get("order")
@@ -35,7 +39,7 @@ class Order(LessonPiece, stem="order"):
                 "setup": listing.listing(setup) if setup else None,
                 "lines": [listing.listing(line) for line in lines],
                 "texts": [line.strip() for line in lines],
-                "measure": measure,
+                "measure": self.measured,
                 "start": start,
                 "earlier": earlier and {"order": earlier, "right": kept["last_right"]},
                 "target": self.target.state(),
@@ -47,7 +51,9 @@ class Order(LessonPiece, stem="order"):
         )
 
     def run(self, order: Any) -> running.Run:
-        """Run the set-up and the lines in this order."""
+        """Run the set-up and the lines in this order, or let `measure` run the lines."""
+        if not isinstance(self.measure, str):
+            return running.called(self.measure, [self.lines[k] for k in order])
         code = "\n".join([*([self.setup] if self.setup else []), *(self.lines[k] for k in order)])
         return running.run(code, measure=self.measure)
 
@@ -81,6 +87,8 @@ class Order(LessonPiece, stem="order"):
 
     def _place(self, order: list[int], line: int) -> int | None:
         """At which place of the order, from 1, this line of the program stands; None: before."""
+        if not isinstance(self.measure, str):  # it was given the lines alone
+            return line
         end = self.setup.count("\n") + 1 if self.setup else 0
         for place, index in enumerate(order, 1):
             begin, end = end, end + self.lines[index].count("\n") + 1
@@ -93,7 +101,7 @@ class Order(LessonPiece, stem="order"):
         setup = f"<p>First runs:</p>{listing.to_html(self.setup)}" if self.setup else ""
         shuffled = listing.to_html("\n".join(self.lines[k] for k in self.start))
         answer = listing.to_html("\n".join(self.lines))
-        output = listing.to_html(self.target.to_text(self.measure))
+        output = listing.to_html(self.target.to_text(self.measured))
         plan = curve.plan({"loss": self.target.losses})
         image = f"<p>{curve.to_image(plan)}</p>" if plan else ""
         return self.framed(
@@ -117,7 +125,7 @@ def order(
     title: str,
     lines: list[str],
     setup: str = "",
-    measure: str = "",
+    measure: Measure = "",
     *,
     start: list[int] | None = None,
 ) -> Order:
@@ -140,13 +148,23 @@ def order(
         >>> puzzle.state["result"]["right"], puzzle.state["result"]["run"]["value"]
         (True, '2')
 
+    Lines of a training loop are run by `loop.run`, which draws the real curve of a wrong order:
+
+        >>> loop = lab.loop
+        >>> lines = loop.lines(loop.RIGHT)
+        >>> puzzle = lab.order("07.o2", "One turn", lines=lines, measure=loop.run)
+        >>> puzzle.on_run([1, 2, 3, 0, 4])
+        >>> print(puzzle.state["result"]["run"]["warnings"][0][:56])
+        Nothing moves: zero_grad clears what backward has comput
+
     Args:
         id: its name in the learner's progress: the lesson, a dot, a word.
         title: what the lines should do.
         lines: the lines in a right order; indentation belongs to a line.
         setup: code that runs before them and is shown above them.
         measure: an expression, evaluated after them; an order is right when it gives the same
-            value as `lines`. A list called `losses` is drawn as a curve.
+            value as `lines`. A list called `losses` is drawn as a curve. Or a function that runs
+            the lines itself, such as `loop.run`, whose losses are drawn; it takes no `setup`.
         start: the order shown first, as places in `lines`; by default shuffled by `id`.
 
     Raises:
@@ -155,7 +173,12 @@ def order(
     where = question.call("order", id)
     title = prose.sentence(where, "a title", title)
     _check_lines(where, lines)
-    if not running.is_expression(measure):
+    if callable(measure) and setup:
+        raise UsageError(
+            f"{where} expected no `setup` beside a `measure` that runs the lines itself, got "
+            f"{setup!r:.60}; write it into that function."
+        )
+    if not callable(measure) and not running.is_expression(measure):
         raise UsageError(
             f"{where} expected `measure` as a Python expression, got {measure!r}; "
             "its value decides whether an order is right."

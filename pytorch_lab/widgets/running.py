@@ -21,7 +21,7 @@ import textwrap
 import traceback
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,14 +111,30 @@ def run(code: str, *, measure: str | None = None, healed: str | None = None) -> 
     """
     lines = code.splitlines(keepends=True)
     linecache.cache[FILE] = (len(code), None, lines, FILE)
+    return _kept(lambda namespace: _facts(code, namespace, measure, healed))
+
+
+def called(function: Callable[[list[str]], Any], lines: list[str]) -> Run:
+    """Give `lines` to a function that runs them, such as `loop.run`.
+
+    Example:
+        >>> print(called(len, ["x = 1", "y = 2"]))
+        → 2
+    """
+    return _kept(lambda _namespace: _facts_of_call(function, lines))
+
+
+def _kept(work: Callable[[dict[str, Any]], dict[str, Any]]) -> Run:
+    """Run the work, and leave the kernel as it was found."""
     output, heard = _Capped(), []
     facts: dict[str, Any] = {"interrupted": True}
     try:
         with _same_start(), _own_main() as namespace, _heard(output) as heard:
-            facts = _facts(code, namespace, measure, healed)
+            facts = work(namespace)
     except KeyboardInterrupt:
         pass
-    return Run(stdout=clean(output.getvalue()), warnings=_told(heard), **facts)
+    warned = _told(heard) + tuple(facts.pop("warnings", ()))
+    return Run(stdout=clean(output.getvalue()), warnings=warned, **facts)
 
 
 def _facts(
@@ -131,6 +147,7 @@ def _facts(
             facts["value"] = eval(compile(measure, "<measure>", "eval"), namespace)
             facts["shown"] = as_text(facts["value"])
         facts["losses"] = _losses(namespace.get("losses"))
+        facts |= _of_loop(facts.get("value"))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the learner's own, shown to them
         return {"fault": _fault(error), "losses": _losses(namespace.get("losses"))}
     if healed is not None:
@@ -141,8 +158,38 @@ def _facts(
     return facts
 
 
+def _facts_of_call(function: Callable[[list[str]], Any], lines: list[str]) -> dict[str, Any]:
+    try:
+        value = function(lines)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - likewise
+        return {"fault": _fault(error)}
+    facts = {"value": value, "shown": as_text(value), "losses": _losses(value)}
+    return facts | _of_loop(value)
+
+
+def _of_loop(value: Any) -> dict[str, Any]:
+    """What a `LoopRun` tells: its losses, its remarks, and the error that ended it."""
+    from pytorch_lab.loop import LoopRun
+
+    if not isinstance(value, LoopRun):
+        return {}
+    facts: dict[str, Any] = {
+        "losses": value.losses,
+        "warnings": [remark.text for remark in value.remarks],
+        "shown": value.summary,
+    }
+    if value.failure:
+        place = value.failure.place
+        message = f"{value.failure.message} {value.failure.says}".strip()
+        source = value.lines[place - 1]
+        facts["fault"] = Fault(value.failure.type, _cut(clean(message)), place, source)
+    return facts
+
+
 def same(a: Any, b: Any) -> bool:
     """Whether two measured values are equal: floats to six digits, NaN equal to NaN.
+
+    A record that has an `outcome`, such as a `LoopRun`, is compared by that.
 
     Example:
         >>> same(0.1 + 0.2, 0.3), same([1, 2], (1, 2)), same(float("nan"), float("nan"))
@@ -150,6 +197,8 @@ def same(a: Any, b: Any) -> bool:
     """
     if type(a) is not type(b):
         return False
+    if hasattr(a, "outcome"):
+        return same(a.outcome, b.outcome)
     if isinstance(a, float):
         alike = math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9)
         return alike or (math.isnan(a) and math.isnan(b))
