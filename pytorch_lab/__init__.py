@@ -32,7 +32,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checkpoints, checks, dataloader, graph, loop, modules, optim
+    from pytorch_lab import checkpoints, checks, customop, dataloader, graph, loop, modules, optim
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp

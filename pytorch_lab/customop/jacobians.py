@@ -124,7 +124,7 @@ def moved(
         UsageError: an output has another size than in `like`.
     """
     values = subject.copies()
-    values[place].view(-1)[column] += step
+    values[place][subject.inputs[place].index(column)] += step  # not view: it may be strided
     outputs = flat_outputs(subject, values)
     if [one.numel() for one in outputs] != [one.numel() for one in like]:
         raise UsageError(

@@ -37,11 +37,16 @@ class Argument:
             >>> Argument("x", (2, 3), "float32").element(4), Argument("t", (), "float32").element(0)
             ('x[1, 1]', 't')
         """
-        index = []
+        index = self.index(place)
+        return f"{self.name}[{', '.join(map(str, index))}]" if index else self.name
+
+    def index(self, place: int) -> tuple[int, ...]:
+        """Where the element number `place` stands."""
+        index: list[int] = []
         for size in reversed(self.shape):
             place, rest = divmod(place, size)
-            index.append(str(rest))
-        return f"{self.name}[{', '.join(reversed(index))}]" if index else self.name
+            index.append(rest)
+        return tuple(reversed(index))
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,13 @@ def _resume_gap(gap: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return Resume(gap)
 
 
+def _gradient_check(found: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.gradient_check import GradientPicture
+
+    _alone("GradientCheck", args, kwargs)
+    return GradientPicture(found)
+
+
 def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise UsageError(
@@ -148,6 +155,7 @@ def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 HANDLERS = [
     Handler("pytorch_lab.checkpoints.record.CheckpointTree", _checkpoint, "a CheckpointTree"),
     Handler("pytorch_lab.checkpoints.resume.ResumeGap", _resume_gap, "a ResumeGap"),
+    Handler("pytorch_lab.customop.record.GradientCheck", _gradient_check, "a GradientCheck"),
     Handler("builtins.str", _checkpoint_file, "the path of a checkpoint"),
     Handler("pathlib.PurePath", _checkpoint_file, "a Path"),
     Handler("pathlib._local.PurePath", _checkpoint_file, "a Path"),  # Python 3.13
