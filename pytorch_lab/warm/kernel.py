@@ -15,6 +15,7 @@ from typing import Any
 
 def preload() -> None:
     """Import what costs seconds. An optimizer's first use imports as much as torch itself."""
+    gc.disable()  # nothing of it is garbage, and to look costs an eighth of the time
     with _without_debugger():
         import ipykernel.debugger
         import ipykernel.ipkernel
@@ -23,8 +24,10 @@ def preload() -> None:
     import matplotlib.pyplot  # noqa: F401
     import torch
 
-    import pytorch_lab.checks  # noqa: F401
+    from pytorch_lab import checks
 
+    for name in checks.__all__:
+        getattr(checks, name)  # imported when it is first asked for
     torch.set_num_threads(1)
     leaf = torch.zeros(2, requires_grad=True)
     optimizer = torch.optim.AdamW([leaf])
@@ -36,6 +39,7 @@ def preload() -> None:
     # A collection in a fork would touch every object that it shares.
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @contextmanager
