@@ -6,6 +6,8 @@ A *turn* is one passage through the order, with one batch. Turns are counted fro
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab.words import count
+
 
 @dataclass(frozen=True, slots=True)
 class Remark:
@@ -63,7 +65,7 @@ class LoopRun:
         """The losses in a few words."""
         if not self.losses:
             return "no loss was computed"
-        return f"loss {self.losses[0]:.3g} to {self.losses[-1]:.3g} in {self.done} turns"
+        return f"loss {self.losses[0]:.3g} to {self.losses[-1]:.3g} in {count(self.done, 'turn')}"
 
     @property
     def outcome(self) -> tuple[Any, ...]:

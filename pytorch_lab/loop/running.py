@@ -19,7 +19,7 @@ from pytorch_lab.loop.hanging import Hanging
 from pytorch_lab.loop.problem import MakeOptimizer, MakeScheduler, Problem, prepared
 from pytorch_lab.loop.record import Failure, LoopRun, LoopRuns
 from pytorch_lab.loop.remarks import remarks
-from pytorch_lab.loop.steps import NO_GRAD, RIGHT, Given, Step, parse
+from pytorch_lab.loop.steps import NO_GRAD, RIGHT, Given, Step, indented, parse
 from pytorch_lab.loop.watching import Watch, watched
 from pytorch_lab.modules.patient import left_as_found
 
@@ -163,7 +163,7 @@ class _Turns:
         norms = {use.turn: use.norm for use in self.watch.uses}
         run = LoopRun(
             order=tuple(step.name for step in self.steps),
-            lines=tuple(step.line for step in self.steps),
+            lines=tuple(indented(self.steps)),
             turns=len(self.problem.batches),
             done=len(self.motions),
             losses=tuple(self.losses),

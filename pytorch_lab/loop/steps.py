@@ -109,10 +109,10 @@ def lines(order: Iterable[Given] = RIGHT) -> list[str]:
         >>> lines(["zero_grad", "no_grad", "forward"])
         ['optimizer.zero_grad()', 'with torch.no_grad():', '    output = model(x)']
     """
-    return list(_indented(parse(order)))
+    return list(indented(parse(order)))
 
 
-def _indented(steps: Iterable[Step]) -> Iterator[str]:
+def indented(steps: Iterable[Step]) -> Iterator[str]:
     """What stands below `with torch.no_grad():` is moved in."""
     margin = ""
     for step in steps:

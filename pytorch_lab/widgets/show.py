@@ -144,6 +144,13 @@ def _gradient_check(found: Any, *args: Any, **kwargs: Any) -> LabWidget:
     return GradientPicture(found)
 
 
+def _loop(record: Any, *args: Any, **kwargs: Any) -> LabWidget:
+    from pytorch_lab.widgets.loop import LoopPicture
+
+    _alone(type(record).__name__, args, kwargs)
+    return LoopPicture(record)
+
+
 def _alone(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if args or kwargs:
         raise UsageError(
@@ -157,11 +164,14 @@ HANDLERS = [
     Handler("pytorch_lab.checkpoints.resume.ResumeGap", _resume_gap, "a ResumeGap"),
     Handler("pytorch_lab.customop.record.GradientCheck", _gradient_check, "a GradientCheck"),
     Handler("builtins.str", _checkpoint_file, "the path of a checkpoint"),
+    Handler("builtins.dict", _checkpoint_file, "a dict that would be saved"),
     Handler("pathlib.PurePath", _checkpoint_file, "a Path"),
     Handler("pathlib._local.PurePath", _checkpoint_file, "a Path"),  # Python 3.13
     Handler("pytorch_lab.dataloader.timeline.LoaderTimeline", _timeline, "a LoaderTimeline"),
     Handler("pytorch_lab.dataloader.drawn.WorkerRandomness", _randomness, "a WorkerRandomness"),
     Handler("torch.utils.data.dataloader.DataLoader", _loader, "a DataLoader"),
+    Handler("pytorch_lab.loop.record.LoopRun", _loop, "a LoopRun"),
+    Handler("pytorch_lab.loop.record.LoopRuns", _loop, "several LoopRuns"),
     Handler("pytorch_lab.modules.record.ModuleTree", _module_tree, "a ModuleTree"),
     Handler("torch.nn.modules.module.Module", _module, "an nn.Module"),
     Handler("pytorch_lab.graph.graph_record.GraphRecord", _played, "a GraphRecord"),
@@ -185,8 +195,9 @@ def show(x: Any, *args: Any, **kwargs: Any) -> LabWidget:
         Linear
 
     Args:
-        x: an `nn.Module`, a tensor with a `grad_fn`, a scheduler, an optimizer, or a record
-            such as a `ModuleTree` or a `GraphRecord`.
+        x: an `nn.Module`, a tensor with a `grad_fn`, a scheduler, an optimizer, a checkpoint's
+            path or the dict that would be saved, or a record such as a `ModuleTree` or a
+            `GraphRecord`.
         args: example inputs for the module: its forward is then run once; for a scheduler how
             many steps to look ahead; for an optimizer its model.
         kwargs: the same, by name.
