@@ -40,6 +40,9 @@ class Liar:
     def __bool__(self):
         return True
 
+    def __str__(self):
+        return "a liar"
+
     __hash__ = None
 
 
