@@ -16,6 +16,7 @@ import pytest
 import torch
 from torch import nn
 
+import pytorch_lab as lab
 from pytorch_lab.checkpoints import inspect
 from pytorch_lab.errors import UsageError
 
@@ -483,3 +484,10 @@ def test_the_text_keeps_to_80_columns_and_is_the_same_twice(saved):
         assert text == str(inspect(file, net()))
         for line in text.splitlines():
             assert len(line) <= 80 or line.startswith("    ")  # code is not broken
+
+
+def test_a_dict_in_memory_is_shown():
+    saved = {"module.weight": torch.zeros(2, 3), "module.bias": torch.zeros(2)}
+    widget = lab.show(saved, nn.Linear(3, 2))
+    assert widget.checkpoint == inspect(saved, nn.Linear(3, 2))
+    assert "once `module.` is removed" in str(widget)
