@@ -6,6 +6,7 @@
 Gradients add up: nothing clears them. In turn
 """
 
+from pytorch_lab.loop.progress import progress
 from pytorch_lab.loop.record import Failure, LoopRun, LoopRuns, Remark
 from pytorch_lab.loop.running import compare, run
 from pytorch_lab.loop.steps import RIGHT, STEPS, Here, lines
@@ -20,5 +21,6 @@ __all__ = [
     "Remark",
     "compare",
     "lines",
+    "progress",
     "run",
 ]

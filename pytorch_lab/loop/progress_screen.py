@@ -1,0 +1,92 @@
+"""Where a progress bar is drawn: a notebook's output, a terminal's line, or a file.
+
+In a notebook each picture replaces the one before by its display id, which JupyterLab, VS Code and
+Colab all know; nothing has to be listening. A terminal's line is written over. A file gets a line
+at the end, one when a number breaks, and two a minute, without control codes.
+"""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from pytorch_lab import words
+from pytorch_lab.loop.progress_text import Bar, Trail, line, page
+
+
+class Screen(Protocol):
+    """Something that can be drawn on, at most once in `every_s` seconds."""
+
+    every_s: float
+
+    def draw(self, bars: Sequence[Bar], trail: Trail, *, last: bool) -> None:
+        """Show how far the loops are, and what was logged since the outermost began."""
+
+
+class Notebook:
+    """An output that is replaced."""
+
+    every_s = 0.25
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def draw(self, bars: Sequence[Bar], trail: Trail, *, last: bool) -> None:
+        """Show the picture, or replace it."""
+        from IPython.display import display
+
+        bundle = {
+            "text/html": page(bars, trail, last=last),
+            "text/plain": line(bars, last=last),
+        }
+        if self._handle is None:
+            self._handle = display(bundle, raw=True, display_id=True)
+        else:
+            self._handle.update(bundle, raw=True)
+
+
+class Terminal:
+    """A line that is written over."""
+
+    every_s = 0.1
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def draw(self, bars: Sequence[Bar], trail: Trail, *, last: bool) -> None:
+        """Write the line over the one before."""
+        width = min(shutil.get_terminal_size().columns, words.WIDTH) - 1
+        text = words.pad(words.clip(line(bars, last=last), width), width)
+        self._file.write(f"\r{text}\n" if last else f"\r{text}")
+        self._file.flush()
+
+
+class Plain:
+    """A file or a pipe: few lines, no control codes."""
+
+    every_s = 30.0
+
+    def __init__(self, file: Any) -> None:
+        self._file, self._begun = file, False
+
+    def draw(self, bars: Sequence[Bar], trail: Trail, *, last: bool) -> None:
+        """Write a line, but not for the beginning."""
+        if self._begun or last:
+            self._file.write(line(bars, last=last) + "\n")
+            self._file.flush()
+        self._begun = True
+
+
+def screen(file: Any = None) -> Screen:
+    """The one for where this runs."""
+    if file is None and _in_notebook():
+        return Notebook()
+    file = sys.stderr if file is None else file
+    return Terminal(file) if file.isatty() else Plain(file)
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this; asking loads nothing."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")
