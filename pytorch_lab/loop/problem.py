@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
+from torch.utils.data import DataLoader
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.words import message_of
@@ -65,15 +66,13 @@ def prepared(
     """The problem of a run, copied where it is the reader's."""
     if model is None:
         _refuse_half(batches, optimizer)
-        net, drawn = generated(turns)
-        copied: Any = (net, loss_fn, None, None)
+        model, drawn = generated(turns)
     else:
         _check(model, batches, optimizer)
         drawn = list(_drawn(batches, turns))
-        whole = optimizer if isinstance(optimizer, Optimizer) else None
-        timed = None if _makes(scheduler) else scheduler
-        copied = _copied(model, loss_fn, whole, timed)
-    net, loss, ready, schedule = copied
+    whole = optimizer if isinstance(optimizer, Optimizer) else None
+    timed = None if _makes(scheduler) else scheduler
+    net, loss, ready, schedule = _copied(model, loss_fn, whole, timed)
     if ready is None:
         ready = _made(optimizer or _plain, net)
     if _makes(scheduler):
@@ -82,6 +81,14 @@ def prepared(
         schedule = torch.optim.lr_scheduler.StepLR(ready, step_size=10, gamma=0.5)
     _same_optimizer(schedule, ready)
     return Problem(net, drawn, loss or nn.functional.cross_entropy, ready, schedule)
+
+
+def held(batches: Any) -> list[Any]:
+    """What of a loader is to be put back: what it draws from, and its generators."""
+    if not isinstance(batches, DataLoader):
+        return [batches]
+    parts = [batches.dataset, batches.sampler, batches.batch_sampler, batches.generator]
+    return [*parts, *(getattr(part, "generator", None) for part in parts)]
 
 
 def _plain(parameters: Iterator[nn.Parameter]) -> Optimizer:

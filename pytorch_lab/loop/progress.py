@@ -39,7 +39,9 @@ class Progress(Generic[T]):
         self.asked = False  # to stop when the turn ends; the interrupt's handler sets it
         self._clock, self._file = clock, file
         self._series: dict[str, Series] = {}
-        self._trail: dict[str, Series] = {}  # with what the loops inside logged
+        self._trail: dict[
+            str, Series
+        ] = {}  # the same and what the loops inside logged, for the curve
         self._told: set[str] = set()  # names of series that are known to be broken
         self._started_s = self._next_s = 0.0
         self._screen: Screen | None = None
@@ -74,9 +76,8 @@ class Progress(Generic[T]):
         Raises:
             UsageError: one of them is none.
         """
-        logs = (self._series,) if self._root is self else (self._series, self._root._trail)
         for name, number in numbers.items():
-            for log in logs:
+            for log in (self._series, self._root._trail):
                 log.setdefault(name, Series(name)).add(number, self.done + 1)
             if self._series[name].broken and name not in self._told:
                 self._told.add(name)
@@ -98,7 +99,8 @@ class Progress(Generic[T]):
             if self.asked:  # it came while the data were fetched: no turn with them
                 break
             yield item
-            self.done += 1
+            cut = self._inside is not None and self._inside.stopped
+            self.done += not cut  # an epoch that Stop cut short is not done
             if self._clock() >= self._root._next_s:
                 self._draw(now=True)
         self.stopped = self.asked
@@ -112,7 +114,7 @@ class Progress(Generic[T]):
             self._root = _open[0]
             _open[-1]._inside = self
         else:
-            self._root, self._trail, self._screen = self, self._series, screen(self._file)
+            self._root, self._trail, self._screen = self, {}, screen(self._file)
         _open.append(self)
         self._draw(now=self._root is self)
 

@@ -1,16 +1,18 @@
 """What a person should know of a run. Every sentence comes from what was measured in it.
 
-An ordered list of small finders; each looks at what was seen and says what it knows.
+An ordered list of small finders; each looks at what was seen and says what it knows. Those for the
+gradients stand in `gradient_remarks`.
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pytorch_lab.loop import gradient_remarks
 from pytorch_lab.loop.record import LoopRun, Remark
-from pytorch_lab.loop.watching import Change, Use, Watch
+from pytorch_lab.loop.watching import Watch
+from pytorch_lab.loop.wording import short, turns_said
 from pytorch_lab.words import count, shortened
 
 MOST_WARNINGS = 3
@@ -22,214 +24,6 @@ def remarks(run: LoopRun, watch: Watch, heard: Sequence[Any]) -> LoopRun:
     said += _warnings(heard)
     said.sort(key=lambda remark: remark.level != "problem")
     return replace(run, remarks=tuple(said))
-
-
-def short(number: float) -> str:
-    """A number in three digits.
-
-    Example:
-        >>> short(0.123456), short(12345.6), short(20.0)
-        ('0.123', '1.23e+04', '20')
-    """
-    return f"{number:.3g}"
-
-
-def turns_said(turns: Iterable[int], run: LoopRun) -> str:
-    """In which turns, in words.
-
-    Example:
-        >>> from pytorch_lab.loop import run
-        >>> turns_said([2], run(turns=3)), turns_said([1, 2, 3], run(turns=3))
-        ('in turn 2', 'in every turn')
-    """
-    found = sorted(set(turns))
-    if len(found) == 1:
-        return f"in turn {found[0]}"
-    if len(found) >= run.done > 1:
-        return "in every turn"
-    if found == list(range(found[0], run.done + 1)):
-        return f"in every turn from {found[0]} on"
-    return f"in {len(found)} of {count(run.done, 'turn')}"
-
-
-def _used(watch: Watch) -> list[Use]:
-    return [use for use in watch.uses if use.norm is not None]
-
-
-# --------------------------------------------------------------------- what the optimizer found
-
-
-def _adds_up(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    uses = _used(watch)
-    mixed = [use for use in uses if len(set(use.sources)) > 1]
-    if not mixed:
-        return
-    last = mixed[-1]
-    passes = len(last.sources)
-    if len(set(last.sources)) >= min(last.turn - 1, run.turns) and last.turn > 2:
-        first = uses[0].norm or 0.0
-        grown = _times(last.norm, first)
-        yield Remark(
-            "adds up", "problem",
-            f"Gradients add up: nothing clears them. In turn {last.turn} the optimizer used the "
-            f"sum of {passes} backward passes, of norm {short(last.norm or 0)}{grown}. Clear them "
-            "in each turn: optimizer.zero_grad().",
-        )  # fmt: skip
-        return
-    yield Remark(
-        "accumulated", "note",
-        f"Gradients of several turns are added before they are used: {passes} in turn {last.turn}. "
-        "That is their sum; for the mean of the batches divide each loss by that number.",
-    )  # fmt: skip
-
-
-def _times(norm: float | None, first: float) -> str:
-    if not norm or not first or not math.isfinite(norm) or norm < 1.5 * first:
-        return ""
-    return f": {short(norm / first)}x that of turn 1" if norm / first < 1e6 else ""
-
-
-def _doubled(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    twice = [use for use in _used(watch) if max(Counter(use.sources).values(), default=0) > 1]
-    if twice:
-        most = max(Counter(twice[0].sources).values())
-        yield Remark(
-            "doubled", "problem",
-            f"{turns_said([use.turn for use in twice], run).capitalize()} backward ran {most} "
-            f"times for one batch and the gradients were added: the optimizer used {most} times "
-            "what one pass gives.",
-        )  # fmt: skip
-
-
-def _stale(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    old = [use for use in _used(watch) if use.sources and use.turn not in use.sources]
-    if not old:
-        return
-    first = old[0]
-    what = (
-        f"{turns_said([use.turn for use in old], run)} it used gradients of an earlier batch (in "
-        f"turn {first.turn} those of turn {first.sources[-1]})"
-    )
-    none = " In turn 1 it found none." if watch.uses[0].norm is None else ""
-    if first.forwarded:
-        yield Remark(
-            "stale", "problem",
-            f"The optimizer steps before backward: {what}, after the forward of its own turn.{none}"
-            " Put step after backward.",
-        )  # fmt: skip
-        return
-    yield Remark(
-        "begun elsewhere", "note",
-        f"The turn begins with step: {what}, before any forward.{none} That is the same loop, "
-        f"begun at another line; the gradients of turn {run.turns} are never used.",
-    )  # fmt: skip
-
-
-def _repeated(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    again = [use.turn for use in watch.uses if use.again]
-    if again:
-        yield Remark(
-            "used twice", "problem",
-            f"The optimizer stepped again with gradients it had already used, "
-            f"{turns_said(again, run)}: nothing had changed them in between.",
-        )  # fmt: skip
-
-
-def _nothing(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    """Steps that found no gradient, or zeros only."""
-    empty = [use for use in watch.uses if not use.norm]
-    if not watch.trained or not empty or len(empty) < len(watch.uses):
-        return
-    cleared = [one for one in watch.changes if not one.after and one.sources]
-    why = (
-        f"{cleared[0].step} clears what backward has computed, before step can use it"
-        if cleared
-        else "no gradient has come to the parameters when step runs"
-    )
-    moved = sum(use.moved for use in empty)
-    if not moved:
-        yield Remark(
-            "nothing moves", "problem",
-            f"Nothing moves: {why}. {count(len(empty), 'call')} of optimizer.step(), and the "
-            "parameters are where they were.",
-        )  # fmt: skip
-
-
-def _moved_by_zeros(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    """Gradients that are zeros, and not None, let momentum and weight decay go on."""
-    pushed = [use for use in watch.uses if use.norm == 0 and use.moved]
-    if pushed:
-        furthest = max(pushed, key=lambda use: use.moved)
-        yield Remark(
-            "moved by zeros", "problem",
-            "All gradients were zero, not None, and the parameters moved all the same "
-            f"{turns_said([use.turn for use in pushed], run)}, by up to {short(furthest.moved)}: "
-            "momentum and weight decay go on for zeros. With set_to_none=True, the default, step "
-            "leaves such parameters alone.",
-        )  # fmt: skip
-
-
-def _never(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    if run.failure and run.done == 0:
-        return
-    if not watch.uses:
-        yield Remark(
-            "no step", "problem",
-            "Nothing called optimizer.step(): the parameters stay where they are.",
-        )  # fmt: skip
-    elif not watch.trained:
-        yield Remark(
-            "no backward", "problem",
-            "No backward pass came to a parameter: there are no gradients for step to use.",
-        )  # fmt: skip
-
-
-# ---------------------------------------------------------------------- what changed the gradients
-
-
-def _clips(run: LoopRun, watch: Watch) -> Iterator[Remark]:
-    """Steps that changed gradients without clearing them: used afterwards, or for nothing."""
-    touched = [one for one in watch.changes if one.after and one.before]
-    late = [one for one in touched if not _used_later(one, watch)]
-    for step in dict.fromkeys(one.step for one in late):
-        turns = [one.turn for one in late if one.step == step]
-        if len(turns) < sum(one.step == step for one in touched):
-            continue
-        yield Remark(
-            "clip late", "problem",
-            f"{step} changes nothing that is used: {turns_said(turns, run)} the optimizer had "
-            "already stepped, and the gradients were cleared before the next step. Put it between "
-            "backward and step.",
-        )  # fmt: skip
-    changed = [one for one in touched if not math.isclose(one.before, one.after, rel_tol=1e-5)]
-    used = [one for one in changed if one not in late]
-    for step in dict.fromkeys(one.step for one in used):
-        mine = [one for one in used if one.step == step]
-        most = max(mine, key=lambda one: one.before)
-        yield Remark(
-            "clip", "note",
-            f"{step} changed the gradients {turns_said([one.turn for one in mine], run)}, at most "
-            f"from norm {short(most.before)} to {short(most.after)} (turn {most.turn}).",
-        )  # fmt: skip
-    clips = [name for name, line in zip(run.order, run.lines, strict=True) if "clip_grad" in line]
-    if clips and not used and not late and watch.trained:
-        met = {one.step for one in touched}
-        why = "its norm was below the limit" if clips[0] in met else "there was none when it ran"
-        yield Remark("clip idle", "note", f"{clips[0]} never changed a gradient: {why}.")
-
-
-def _used_later(change: Change, watch: Watch) -> bool:
-    """Whether an optimizer step came before what this change left was cleared."""
-    place = next(k for k, event in enumerate(watch.events) if event is change)
-    for event in watch.events[place + 1 :]:
-        if isinstance(event, Use):
-            return event.norm is not None
-        if not event.after:
-            return False
-    return False
-
-
-# ----------------------------------------------------------------------------- rates, modes, graphs
 
 
 def _rates(run: LoopRun, watch: Watch) -> Iterator[Remark]:
@@ -310,9 +104,6 @@ def _bytes(number: int) -> str:
     return f"{number:,} bytes" if number < 10_000 else f"{number / 1024:,.0f} KiB"
 
 
-# ------------------------------------------------------------------------------------- the loss
-
-
 def _losses(run: LoopRun, _watch: Watch) -> Iterator[Remark]:
     broken = next((k for k, loss in enumerate(run.losses, 1) if not math.isfinite(loss)), None)
     if broken is not None:
@@ -339,6 +130,5 @@ def _warnings(heard: Sequence[Any]) -> Iterator[Remark]:
 
 
 FINDERS: tuple[Callable[[LoopRun, Watch], Iterator[Remark]], ...] = (
-    _adds_up, _doubled, _stale, _repeated, _nothing, _moved_by_zeros, _never, _clips,
-    _rates, _modes, _growth, _losses,
+    *gradient_remarks.FINDERS, _rates, _modes, _growth, _losses,
 )  # fmt: skip

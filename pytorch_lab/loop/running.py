@@ -16,7 +16,7 @@ from pytorch_lab import surroundings
 from pytorch_lab.errors import UsageError
 from pytorch_lab.loop.failing import explained
 from pytorch_lab.loop.hanging import Hanging
-from pytorch_lab.loop.problem import MakeOptimizer, MakeScheduler, Problem, prepared
+from pytorch_lab.loop.problem import MakeOptimizer, MakeScheduler, Problem, held, prepared
 from pytorch_lab.loop.record import Failure, LoopRun, LoopRuns
 from pytorch_lab.loop.remarks import remarks
 from pytorch_lab.loop.steps import NO_GRAD, RIGHT, Given, Step, indented, parse
@@ -73,7 +73,7 @@ def run(
             f"loop.run(...) expected `turns` as a whole number from 1 to {MOST_TURNS:,}, "
             f"got {turns!r:.60}."
         )
-    with left_as_found(batches, scheduler if callable(scheduler) else None):
+    with left_as_found(*held(batches)):
         surroundings.seed(seed)
         torch.set_grad_enabled(True)
         problem = prepared(turns, model, batches, loss_fn, optimizer, scheduler)

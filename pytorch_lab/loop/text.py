@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pytorch_lab import words
 from pytorch_lab.loop.record import LoopRun, LoopRuns, Remark
-from pytorch_lab.loop.remarks import short
+from pytorch_lab.loop.wording import short
 
 BARS = "▁▂▃▄▅▆▇█"
 NAME, STRIP = 15, 40

@@ -14,7 +14,7 @@ from typing import Any
 from pytorch_lab import svg, words
 from pytorch_lab.errors import UsageError
 from pytorch_lab.loop.record import LoopRun, LoopRuns
-from pytorch_lab.loop.remarks import short
+from pytorch_lab.loop.wording import short
 from pytorch_lab.widgets import listing, prose
 from pytorch_lab.widgets.axes import Axis
 from pytorch_lab.widgets.piece import LessonPiece
