@@ -155,7 +155,7 @@ SAID = {
     "idle": ({"mine": lambda p: Lazy(p, 0.1)}, "stuck", "mine never moved"),
     "sparse": ({"s": SparseAdam}, "stopped", "s stopped after 0 steps: RuntimeError"),
     "not made": (
-        {"bad": lambda p: SGD(p, lr=-1.0)}, "stopped", "not made: ValueError: Invalid lear",
+        {"bad": lambda p: SGD(p, lr=-1.0)}, "stopped", "bad was not made: ValueError: Inv",
     ),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.param_groups import Group, Parameter, listed
+from pytorch_lab.optim.torch_private import is_hooked
 from pytorch_lab.words import count
 
 
@@ -120,7 +121,7 @@ def _hooked(
     """Weight decay acts after a hook on the gradient, so that a zero there protects nothing."""
     for p, one in zip(parameters, found, strict=True):
         decays = [groups[i] for i in p.groups if groups[i].weight_decay]
-        if decays and one.tensor._backward_hooks:
+        if decays and is_hooked(one.tensor):
             yield Remark(
                 "hooked_decay", "problem",
                 f"{p.names[0]} has a hook on its gradient and weight_decay="

@@ -111,7 +111,9 @@ def _render(path: StepPath) -> str:
         name = words.pad(words.clip(racer.name, wide - 2), wide)
         place = f"({_place(x)}, {_place(y)})"
         lines.append(f"{name}{place:>20}{short(racer.heights[-1]):>12}  {result(racer)}"[:80])
-        lines.extend(words.wrap(f"{racer.optimizer}({racer.settings})", head="  ", indent="    "))
+        if racer.optimizer:
+            made = f"{racer.optimizer}({racer.settings})"
+            lines.extend(words.wrap(made, head="  ", indent="    "))
     lines.extend(remark_lines(path.remarks))
     return "\n".join(line.rstrip() for line in lines)
 

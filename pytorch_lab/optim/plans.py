@@ -4,6 +4,7 @@ import functools
 from typing import Any, NamedTuple
 
 from pytorch_lab.optim.family import known_class
+from pytorch_lab.optim.torch_private import milestones, parts
 
 
 class Plan(NamedTuple):
@@ -44,7 +45,7 @@ def plan_of(scheduler: Any) -> Plan | None:
     if name == "SequentialLR":
         return _sequence(scheduler)
     if name == "ChainedScheduler":
-        plans = [plan for one in scheduler._schedulers if (plan := plan_of(one))]
+        plans = [plan for one in parts(scheduler) if (plan := plan_of(one))]
         return max(plans, default=None)
     if name == "LambdaLR":
         return _of_partial(scheduler.lr_lambdas[0]) if scheduler.lr_lambdas else None
@@ -52,10 +53,10 @@ def plan_of(scheduler: Any) -> Plan | None:
 
 
 def _sequence(scheduler: Any) -> Plan | None:
-    last = plan_of(scheduler._schedulers[-1])
-    if last is None:
+    last = plan_of(parts(scheduler)[-1]) if parts(scheduler) else None
+    if last is None or not milestones(scheduler):
         return None
-    first = scheduler._milestones[-1]
+    first = milestones(scheduler)[-1]
     return Plan(first + last.calls, f"{first} + {last.says}", last.then)
 
 

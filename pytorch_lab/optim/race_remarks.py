@@ -40,6 +40,8 @@ def _ended(racer: Racer, place: Surface) -> Iterator[Remark]:
             f"{racer.name} changes its parameter while autograd records: {racer.stopped}. "
             "Write `@torch.no_grad()` above its step.",
         )  # fmt: skip
+    elif racer.stopped.startswith("not made"):
+        yield Remark("stopped", "problem", f"{racer.name} was {racer.stopped}.")
     elif racer.stopped:
         steps = count(len(racer.points) - 1, "step")
         yield Remark("stopped", "problem", f"{racer.name} stopped after {steps}: {racer.stopped}.")

@@ -16,6 +16,7 @@ from typing import Any
 from torch.optim import Optimizer
 
 from pytorch_lab.errors import UsageError
+from pytorch_lab.optim import torch_private
 from pytorch_lab.optim.ahead import Stepper, ahead
 from pytorch_lab.optim.curve import LrCurve
 from pytorch_lab.optim.family import (
@@ -91,11 +92,9 @@ class Before:
         self.initial = tuple(float(g.get("initial_lr", g["lr"])) for g in optimizer.param_groups)
         self.began = max(int(getattr(scheduler, "last_epoch", 0)), 0)
         self.known = len(getattr(scheduler, "base_lrs", self.names))
-        calls = int(getattr(scheduler, "_step_count", 1)) - 1
-        tells = hasattr(optimizer.step, "_wrapped_by_lr_sched")  # else it can't be known
-        self.early = max(calls, 0) if tells and not getattr(optimizer, "_opt_called", False) else 0
-        now, had = stepper.rates(), [float(one) for one in getattr(scheduler, "_last_lr", [])]
-        differ = [pair for pair in zip(now, had, strict=False) if pair[0] != pair[1]]
+        self.early = torch_private.early_calls(scheduler, optimizer)
+        pairs = zip(stepper.rates(), torch_private.rates_set_last(scheduler), strict=False)
+        differ = [pair for pair in pairs if pair[0] != pair[1]]
         self.set_by_others = differ[0] if differ else None
 
 

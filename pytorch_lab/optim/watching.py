@@ -23,6 +23,7 @@ from pytorch_lab.optim.plans import plan_of
 from pytorch_lab.optim.remarks import plateau
 from pytorch_lab.optim.schedule import alike, columns, group_names, member, reductions
 from pytorch_lab.optim.shapes import bad_numbers, climbs, constant, teeth, zeros
+from pytorch_lab.optim.torch_private import has_stepped
 from pytorch_lab.words import count
 
 FINDERS = (bad_numbers, zeros, climbs, teeth, plateau, constant)
@@ -65,7 +66,7 @@ class Watch:
 
     def __init__(self, scheduler: Any, optimizer: Optimizer) -> None:
         self._scheduler, self._optimizer = scheduler, optimizer
-        self._fresh = not getattr(optimizer, "_opt_called", False)
+        self._fresh = not has_stepped(optimizer)
         self._rates: list[list[float]] = []  # of each optimizer.step()
         self._momenta: list[list[float]] = []
         self._calls: list[int] = []  # of scheduler.step(): how many optimizer steps were before it

@@ -169,7 +169,7 @@ def state_of(path: StepPath, place: Surface) -> dict[str, Any]:
         "racers": [
             {
                 "name": racer.name,
-                "settings": f"{racer.optimizer}({racer.settings})",
+                "settings": f"{racer.optimizer}({racer.settings})" if racer.optimizer else "",
                 **dict(zip(("places", "lines"), way(racer, frame), strict=True)),
                 "heights": [f"{height:.3g}" for height in racer.heights],
                 "arrived": racer.arrived,

@@ -89,8 +89,8 @@ def fine_tuned(
         lr: the first rate.
 
     Example:
-        >>> fine_tuned(nn.Linear(2, 2), [], [0.5, 0.5, 0.5], 0.1)[0]
-        [0.1, 0.1, 0.01]
+        >>> fine_tuned(nn.Linear(2, 2), [], [0.5, 0.5, 0.5], 1.0)[0]
+        [1.0, 1.0, 0.1]
     """
     weights, rates, best = list(model.parameters()), [], float("-inf")
     for accuracy in accuracies:
