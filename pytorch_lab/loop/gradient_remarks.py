@@ -3,6 +3,7 @@
 Every sentence comes from what was measured, none from reading the order.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,28 +18,43 @@ def _used(watch: Watch) -> list[Use]:
     return [use for use in watch.uses if use.norm is not None]
 
 
-def _adds_up(run: LoopRun, watch: Watch) -> Iterator[Remark]:
+def _adds_up(_run: LoopRun, watch: Watch) -> Iterator[Remark]:
+    """Gradients that were used once are still there the next time, with more added."""
     uses = _used(watch)
-    mixed = [use for use in uses if len(set(use.sources)) > 1]
-    if not mixed:
-        return
-    last = mixed[-1]
-    passes = len(last.sources)
-    if len(set(last.sources)) >= min(last.turn - 1, run.turns) and last.turn > 2:
-        first = uses[0].norm or 0.0
-        grown = _times(last.norm, first)
+    kept = [
+        later
+        for earlier, later in itertools.pairwise(uses)
+        if set(earlier.sources) & set(later.sources) and len(later.sources) > len(earlier.sources)
+    ]
+    if kept:
+        last = kept[-1]
+        grown = _times(last.norm, uses[0].norm or 0.0)
         yield Remark(
             "adds up", "problem",
             f"Gradients add up: nothing clears them. In turn {last.turn} the optimizer used the "
-            f"sum of {passes} backward passes, of norm {short(last.norm or 0)}{grown}. Clear them "
-            "in each turn: optimizer.zero_grad().",
+            f"sum of {count(len(last.sources), 'backward pass', 'backward passes')}, of norm "
+            f"{short(last.norm or 0)}{grown}. Clear them in each turn: optimizer.zero_grad().",
         )  # fmt: skip
+
+
+def _accumulated(run: LoopRun, watch: Watch) -> Iterator[Remark]:
+    """Several batches for one update, and what is left of them at the end."""
+    mixed = [use for use in _used(watch) if len(set(use.sources)) > 1]
+    if not mixed or any(True for _ in _adds_up(run, watch)):
         return
+    turns = len(set(mixed[-1].sources))
     yield Remark(
         "accumulated", "note",
-        f"Gradients of several turns are added before they are used: {passes} in turn {last.turn}. "
-        "That is their sum; for the mean of the batches divide each loss by that number.",
+        f"Gradients of {turns} turns are added before they are used. That is their sum; for the "
+        f"mean of the batches divide each loss by {turns}.",
     )  # fmt: skip
+    left = [turn for turn in watch.left if turn > mixed[-1].turn]
+    if left:
+        yield Remark(
+            "left over", "problem",
+            f"The gradients of the last {count(len(left), 'turn')} were never used, and lie in "
+            ".grad when the next epoch begins: step after the last batch too.",
+        )  # fmt: skip
 
 
 def _times(norm: float | None, first: float) -> str:
@@ -188,5 +204,5 @@ def _used_later(change: Change, watch: Watch) -> bool:
 
 
 FINDERS: tuple[Callable[[LoopRun, Watch], Iterator[Remark]], ...] = (
-    _adds_up, _doubled, _stale, _repeated, _nothing, _moved_by_zeros, _never, _clips,
+    _adds_up, _accumulated, _doubled, _stale, _repeated, _nothing, _moved_by_zeros, _never, _clips,
 )  # fmt: skip

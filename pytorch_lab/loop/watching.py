@@ -80,6 +80,11 @@ class Watch:
         self._used = False
         self._before = torch.empty(0)
 
+    @property
+    def left(self) -> tuple[int, ...]:
+        """The turns whose gradients are there now."""
+        return tuple(self._sources)
+
     def vector(self) -> torch.Tensor:
         """All parameters as one vector."""
         with torch.no_grad():
