@@ -65,6 +65,8 @@ def _cure(own: Trial, best: Trial, tried: list[Trial], cores: int) -> str:
     if is_fed(best):
         return f"{_plainly(best.workers)} would feed it{beyond}."
     numbers = _listed([one.workers for one in tried])
+    if best is own and not more:
+        return f"{_subject(own.workers)} the fastest of {numbers}; more were not tried."
     if best is own:
         return (
             f"no other number of workers is faster ({numbers} tried, {words.count(cores, 'core')})."

@@ -38,7 +38,7 @@ function wayOf(state, batch) {
 /** A row for each number of workers that was tried. */
 function bars(trials) {
   return h("table", { class: "loader-trials" },
-    h("thead", {}, h("tr", {}, ["workers", "a batch every", "model waits", "their memory"].map((one) =>
+    h("thead", {}, h("tr", {}, ["workers", "a batch every", "model waits", "memory"].map((one) =>
       h("th", { scope: "col" }, one)))),
     h("tbody", {}, trials.map((row) => h("tr", { class: row.here ? "loader-here" : "" },
       h("th", { scope: "row" }, String(row.workers), row.here && h("span", { class: "loader-now" }, " now")),
@@ -140,7 +140,7 @@ function render({ model, el }) {
     if (workers) workers.show(now);
     goal.className = `lab-note${now.reached ? " lab-good" : ""}`;
     goal.replaceChildren(...(now.reached ? [icon("right"), " Reached: "] : []),
-      `the model should wait at most ${now.target} of the time; it waits ${now.waits ?? "?"}.`);
+      `${now.reached ? "the" : "Your target: the"} model should wait at most ${now.target} of the time; it waits ${now.waits ?? "?"}.`);
     trouble.show(now.trouble);
     parts.replaceChildren(...body(now, read));
     if (told !== null && told !== now.verdict) say(now.verdict);

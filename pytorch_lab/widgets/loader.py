@@ -94,11 +94,12 @@ class LoaderPicture(LessonPiece, stem="loader"):
     def _state(self) -> dict[str, Any]:
         seen = self.timeline
         reached = self._target is not None and (seen.wait_share or 0.0) <= self._target
+        fed = is_fed(Trial(seen.workers, seen.batch_ms, seen.wait_share))
         return {
             "trouble": None,
             "title": seen.loader,
-            "verdict": seen.verdict,
-            "good": seen.has_step and is_fed(Trial(seen.workers, seen.batch_ms, seen.wait_share)),
+            "verdict": self._verdict(fed),
+            "good": seen.has_step and (fed or reached),
             "waits": percent(seen.wait_share) if seen.has_step else None,
             "share": seen.wait_share if seen.has_step else None,
             **_drawing(seen),
@@ -109,6 +110,14 @@ class LoaderPicture(LessonPiece, stem="loader"):
             "target": None if self._target is None else percent(self._target),
             "reached": reached,
         }
+
+    def _verdict(self, fed: bool) -> str:
+        """The record's, unless nothing was tried yet that the slider can try."""
+        seen = self.timeline
+        if self._bench is None or fed or not seen.has_step or len(seen.trials) != 1:
+            return seen.verdict
+        share = percent(seen.wait_share)
+        return f"The model waits {share} of the time. Move `num_workers` to try others."
 
     def to_html(self) -> str:
         """The lanes, the trials, and the remarks."""

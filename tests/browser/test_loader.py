@@ -60,7 +60,7 @@ class Bench:
         return timeline(workers)
 
 
-def draws(equal):
+def draws(equal, samples):
     return tuple(
         Draw(
             stream, epoch, worker, sample, "fetch", (sample * 37 % 100) / 100 + 0.001, True,
@@ -69,16 +69,16 @@ def draws(equal):
         for stream in ("dataset.rng", "torch")
         for epoch in (0, 1)
         for worker in (0, 1)
-        for sample in range(6)
+        for sample in range(samples)
     )  # fmt: skip
 
 
-def randomness(equal=True):
+def randomness(equal=True, samples=6):
     text = "`dataset.rng`: both workers draw the same numbers, and the same ones in every epoch."
     remarks = (Remark("duplicated", "problem", text),) if equal else ()
     return WorkerRandomness(
         "DataLoader(Noisy of 48 samples, batch_size=4, num_workers=2)", 2, 2,
-        ("dataset.rng", "torch"), ("dataset.other",), draws(equal), remarks,
+        ("dataset.rng", "torch"), ("dataset.other",), draws(equal, samples), remarks,
     )  # fmt: skip
 
 
@@ -96,16 +96,29 @@ def test_they_read_well(stage, theme, zoom):
         view.picture(f"{name}-{theme}-{zoom}")
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_four_samples_and_the_trials_fit_at_twice_the_size(stage, theme):
+    """Half of a laptop's window, as at 200 %: what a lesson shows needs no scrolling sideways."""
+    for widget, holder in (
+        (LoaderPicture(tried()), ".loader-scroll"),
+        (RandomnessPicture(randomness(samples=4)), ".rand-holder"),
+    ):
+        view = stage(widget, theme=theme, zoom=2)
+        part = view.page.locator(holder)
+        assert part.evaluate("(one) => one.scrollWidth <= one.clientWidth"), holder
+
+
 def test_another_number_of_workers_is_measured(stage):
     view = stage(LoaderPicture(timeline(0), Bench(), target=0.4), theme="vscode-dark")
     slider = view.page.get_by_role("slider", name="num_workers")
-    expect(view.root).to_contain_text("the model should wait at most 40 % of the time; it waits 7")
+    expect(view.root).to_contain_text("Your target: the model should wait at most 40 % of the time")
+    expect(view.root).to_contain_text("Move num_workers to try others.")
     slider.focus()
     for workers in (1, 2, 3):
         view.page.keyboard.press("ArrowRight")
         expect(view.page.locator(".loader-here th")).to_contain_text(str(workers))
     expect(slider).to_be_focused()
-    expect(view.root).to_contain_text("Reached")
+    expect(view.root).to_contain_text("Reached: the model should wait at most 40 %")
     assert [one["with"]["workers"] for one in view.sent] == [1, 2, 3]
     assert view.page.locator(".loader-trials tbody tr").count() == 4
     assert view.keys() == []
