@@ -484,5 +484,5 @@ def test_unreadable_by_rights(tmp_path, monkeypatch):
 
     (tmp_path / "p.pt").write_bytes(b"x")
     monkeypatch.setattr("pathlib.Path.open", refuse)
-    with pytest.raises(UsageError, match="Permission denied; check the rights"):
+    with pytest.raises(UsageError, match="Permission denied; check the path and the rights"):
         inspect(tmp_path / "p.pt")

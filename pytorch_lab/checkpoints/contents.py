@@ -15,6 +15,7 @@ from pytorch_lab.checkpoints.unrun import Global, Kept, Made, Row, Table
 
 DEEPEST = 40
 MOST_ITEMS = 100_000
+MOST_LETTERS = 20_000_000  # of all paths together
 LONG_LIST = 8  # from here on, of a list of plain values only the first are spelled
 
 
@@ -24,12 +25,13 @@ class Reader:
     def __init__(self) -> None:
         self.seen: dict[int, str] = {}  # of what can hold itself: where it came first
         self.alive: list[Any] = []  # an id is only good while its object lives
-        self.count = 0
+        self.count = self.letters = 0
 
     def item(self, value: Any, name: str = "", path: str = "", depth: int = 0) -> Item:
         """The item of a value, and of all in it."""
         self.count += 1
-        if self.count > MOST_ITEMS or depth > DEEPEST:
+        self.letters += len(path)
+        if self.count > MOST_ITEMS or self.letters > MOST_LETTERS or depth > DEEPEST:
             return Item(name, path, "cut", "…", text="not followed further")
         if type(value) in PLAIN:  # numpy.float64 is a float as well, and not plain
             return plain(value, name, path)
@@ -83,6 +85,8 @@ class Reader:
             kid = self.item(one, _name(step), item.path + step, depth + 1)
             kid.key = _key(step)
             item.kids.append(kid)
+            if kid.kind == "cut":  # and so would be all that follow
+                break
         if item.kind in ("dict", "list") and not item.kids:
             item.text = "empty"
 

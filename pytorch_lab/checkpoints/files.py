@@ -21,6 +21,7 @@ from pytorch_lab.checkpoints.contents import Reader
 from pytorch_lab.checkpoints.item import itemsize
 from pytorch_lab.checkpoints.makers import storage_of
 from pytorch_lab.checkpoints.unrun import (
+    LARGEST_PICKLE,
     Kept,
     Made,
     Reading,
@@ -33,7 +34,8 @@ from pytorch_lab.checkpoints.unrun import (
 from pytorch_lab.modules.text import spell_bytes
 
 MAGIC = 0x1950A86A20F9469CFC6C  # what torch.save writes in front of the legacy format
-LARGEST_PICKLE = 512 * 2**20  # bytes
+OTHER_OPS = 300_000  # instructions of pickles that torch.load doesn't read, all together
+OTHER_BYTES = 16 * 2**20  # likewise
 LEGACY_FLOOR = 8  # bytes before each storage: how many elements follow
 
 # What is often taken for a checkpoint: how it begins, what it is, what to do.
@@ -142,13 +144,13 @@ def _read_zip(file: BinaryIO, contents: Contents) -> None:
         if _refused(records, contents):
             return
         names = [record.filename for record in records]
-        main = next((name for name in names if name.endswith("/data.pkl")), "")
+        root = f"{names[0].partition('/')[0]}/" if names else ""  # as torch takes it
+        main = next((name for name in names if name.lower() == f"{root}data.pkl".lower()), "")
         if not main:
             _say_which_zip(names, contents)
             return
         _read_main(archive, main, contents)
         _other_pickles(archive, [n for n in names if n.endswith(".pkl") and n != main], contents)
-        root = main.removesuffix("data.pkl")
         if f"{root}constants.pkl" in names:
             contents.trouble = "it is a TorchScript archive, a program, and not a checkpoint"
             contents.todo = "if you trust it: `torch.jit.load(path).state_dict()`, and save that"
@@ -162,7 +164,9 @@ def _read_zip(file: BinaryIO, contents: Contents) -> None:
 
 def _refused(records: list[zipfile.ZipInfo], contents: Contents) -> bool:
     """What makes an archive unreadable, or readable in two ways."""
-    twice = [name for name, times in Counter(one.filename for one in records).items() if times > 1]
+    # torch asks for names without regard to case: "DATA.PKL" may be what it reads as data.pkl.
+    counted = Counter(one.filename.lower() for one in records)
+    twice = [name for name, times in counted.items() if times > 1]
     if any(record.flag_bits & 1 for record in records):
         contents.trouble, contents.todo = "it is encrypted with a password", "unpack it first"
     elif twice:
@@ -206,14 +210,29 @@ def _record(archive: zipfile.ZipFile, name: str, contents: Contents) -> bytes:
 
 def _other_pickles(archive: zipfile.ZipFile, names: list[str], contents: Contents) -> None:
     """torch.load reads data.pkl alone; what else there is may be read by others."""
+    size, ops = sum(archive.getinfo(name).file_size for name in names), OTHER_OPS
     for name in names:
+        if size > OTHER_BYTES or ops <= 0:
+            contents.notes.append(_too_many(len(names), size))
+            return
         try:
-            other = follow(io.BytesIO(_record(archive, name, contents)))
+            other = follow(io.BytesIO(_record(archive, name, contents)), ops)
         except Unreadable:
+            ops -= OTHER_OPS // 10  # it may have been long
             continue
+        ops -= other.ops
         for wanted, called in other.globals.items():
             before = contents.reading.globals.get(wanted, 0)
             contents.reading.globals[wanted] = before + called
+
+
+def _too_many(count: int, size: int) -> tuple[str, str, str, str]:
+    text = (
+        f"Beside data.pkl it holds {count:,} more pickles, {spell_bytes(size)} unpacked. "
+        "torch.load does not read them, and they were not followed here; nothing that torch.save "
+        "writes looks so."
+    )
+    return "two-faced", "problem", text, ""
 
 
 def _byte_order(archive: zipfile.ZipFile, name: str, names: list[str], contents: Contents) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pytorch_lab import words
 from pytorch_lab.checkpoints import files, model_match, optimizer_match, safe
 from pytorch_lab.checkpoints.case import Case
 from pytorch_lab.checkpoints.files import Contents
@@ -51,7 +52,7 @@ def inspect(
     """
     _check(model, optimizer, scheduler)
     contents, source, path = _read(path_or_dict)
-    root = contents.reader.item(contents.value) if contents.value is not None else Item("")
+    root = _root(contents)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         storages = _storages(root)
@@ -70,6 +71,20 @@ def inspect(
         source, contents.format, size, opens, verdict, tuple(_entries(root)), storages,
         case.needed, findings, meets, moments,
     )  # fmt: skip
+
+
+def _root(contents: Contents) -> Item:
+    if contents.value is None:
+        return Item("")
+    if contents.format != "dict":
+        return contents.reader.item(contents.value)
+    try:
+        return contents.reader.item(contents.value)
+    except Exception as error:  # the learner's own Mapping or state_dict
+        raise UsageError(
+            f"inspect(checkpoint) could not walk through the dict, which raised "
+            f"{type(error).__name__}: {words.shortened(words.message_of(error))}"
+        ) from error
 
 
 def _check(model: Any, optimizer: Any, scheduler: Any) -> None:
@@ -103,23 +118,38 @@ def _read(given: Any) -> tuple[Contents, str, str]:
             f"inspect(checkpoint) expected a path or a dict, got {type(given).__name__!r}: "
             f"{given!r:.60}; give the path of a file, or what torch.load returned."
         )
-    path = Path(given).expanduser()
-    path = _in_folder(path) if path.is_dir() else path
-    if not path.is_file():
-        raise UsageError(f"inspect(checkpoint) expected a file, found none at {str(path)!r}.")
+    path = Path(given)
     try:
+        path = path.expanduser()
+        path = _in_folder(path) if path.is_dir() else path
+        if not path.is_file():
+            said = words.shortened(str(path))
+            raise UsageError(f"inspect(checkpoint) expected a file, found none at {said!r}.")
         return _contents(path), path.name, str(path)
     except OSError as error:
         raise UsageError(
-            f"inspect(checkpoint) could not read {str(path)!r}: {error.strerror}; "
-            "check the rights of the file."
+            f"inspect(checkpoint) could not read {words.shortened(str(path))!r}: "
+            f"{error.strerror}; check the path and the rights of the file."
+        ) from error
+    except RuntimeError as error:  # "~somebody" without a home
+        raise UsageError(
+            f"inspect(checkpoint) could not find {words.shortened(str(path))!r}: {error}"
         ) from error
 
 
 def _contents(path: Path) -> Contents:
-    if path.name.endswith(".json"):
+    if path.name.endswith(".json") and not safe.is_of_torch(path):
         return safe.read_index(path)
-    return safe.read(path) if safe.is_safetensors(path) else files.read(path)
+    if safe.is_safetensors(path):
+        return safe.read(path)
+    contents = files.read(path)
+    if path.suffix in (".safetensors", ".json"):
+        text = (
+            f"It is called {path.suffix} and is not in that format: what loads it goes by the "
+            "first bytes, what people expect by the name. Rename it to .pt."
+        )
+        contents.notes.append(("wrong-name", "problem", text, ""))
+    return contents
 
 
 def _in_folder(folder: Path) -> Path:
@@ -186,7 +216,8 @@ def _verdict(case: Case) -> tuple[str, str]:
     if any(one.verdict == "dangerous" for one in case.needed):
         return "danger", "It would run foreign code if it were loaded with weights_only=False."
     if contents.trouble:
-        return "broken", f"torch.load can't read it: {contents.trouble}; {contents.todo}."
+        reader = "safetensors" if contents.format in ("safetensors", "index") else "torch.load"
+        return "broken", f"{reader} can't read it: {contents.trouble}; {contents.todo}."
     away = sorted({one.device for one in case.storages if not device_is_here(one.device)})
     if contents.format == "dict":
         return "default", "It is a dict in memory; nothing needs to be opened."

@@ -1,13 +1,14 @@
 """One thing in a checkpoint: what it is, what it is called, and where its elements lie."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
+MOST = 2**63 - 1  # torch's sizes end here; a file may claim anything
+LONGEST_KEY = 300  # letters of a key that are spelled
 
 
 @dataclass(eq=False, slots=True)
@@ -34,7 +35,7 @@ class Item:
     @property
     def bytes(self) -> int:
         """What its elements need."""
-        return math.prod(self.shape) * itemsize(self.dtype) if self.shape is not None else 0
+        return product((*self.shape, itemsize(self.dtype))) if self.shape is not None else 0
 
     def walk(self) -> Iterator["Item"]:
         """This and all below it, from top to bottom."""
@@ -47,6 +48,23 @@ class Item:
     def kid(self, name: str) -> "Item | None":
         """The kid of a name."""
         return next((kid for kid in self.kids if kid.name == name), None)
+
+
+def product(sizes: Iterable[int]) -> int:
+    """The product of sizes, at most `MOST`: a forged shape must not cost hours.
+
+    Example:
+        >>> product((2, 3)), product((10**30, 10**30)) == MOST, product((10**30, 10**30, 0))
+        (6, True, 0)
+    """
+    sizes, total = tuple(sizes), 1
+    if 0 in sizes:
+        return 0
+    for size in sizes:
+        total *= size
+        if total > MOST:
+            return MOST
+    return total
 
 
 def itemsize(dtype: str) -> int:
@@ -62,7 +80,13 @@ def itemsize(dtype: str) -> int:
 
 def spell_key(key: Any, kind: str = "") -> str:
     """A key of a dict as it would stand between brackets; of another kind than plain, its kind."""
-    return repr(key) if isinstance(key, PLAIN) else f"<{kind or type(key).__name__}>"
+    if not isinstance(key, PLAIN):
+        return f"<{kind or type(key).__name__}>"
+    if isinstance(key, str):
+        return repr(key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}…")
+    if isinstance(key, bytes):
+        return repr(key if len(key) <= LONGEST_KEY else key[:LONGEST_KEY] + b"...")
+    return spell(key)
 
 
 def spell(value: Any, longest: int = 48) -> str:

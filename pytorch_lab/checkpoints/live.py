@@ -33,8 +33,11 @@ class LiveReader(Reader):
         if nn.parameter.is_lazy(value):
             item.type = "lazy Parameter"
             return item
+        if value.is_nested:
+            item.type = f"nested {item.type}"
+            return item
         item.shape = tuple(value.shape)
-        if value.layout != torch.strided or value.is_meta or value.is_nested:
+        if value.layout != torch.strided or value.is_meta:
             item.type = item.type if value.is_meta else f"{str(value.layout)[6:]} {item.type}"
             return item
         memory = value.untyped_storage()

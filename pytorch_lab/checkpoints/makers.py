@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy
 
-from pytorch_lab.checkpoints.item import Item, itemsize, spell
+from pytorch_lab.checkpoints.item import MOST, Item, itemsize, spell
 from pytorch_lab.checkpoints.unrun import Global, Kept, Made, Row, Table, printable
+
+MOST_SIZES = 64  # dimensions, as torch has it
+DEEPEST = 20  # calls inside each other that would make one tensor; torch writes three
 
 
 def type_name(value: Any) -> str:
@@ -21,13 +24,15 @@ def type_name(value: Any) -> str:
     return {Table: "dict", Global: "name", Kept: "storage"}.get(type(value), type(value).__name__)
 
 
-def read_tensor(made: Made, item: Item) -> Item | None:
+def read_tensor(made: Made, item: Item, depth: int = 0) -> Item | None:
     """Fill in what one of torch's functions would build; None if it is none of them."""
+    if depth > DEEPEST:  # a file can hand a call its own result
+        return None
     function = made.name.rpartition(".")[2] if made.name.startswith("torch._") else ""
     if made.name == "torch.nn.parameter.Parameter" or function.startswith("_rebuild_parameter"):
-        return _read_parameter(made, item)
+        return _read_parameter(made, item, depth)
     if function == "_rebuild_from_type_v2":
-        return _read_subclass(made, item)
+        return _read_subclass(made, item, depth)
     if function in ("_rebuild_tensor_v2", "_rebuild_tensor", "_rebuild_tensor_v3"):
         return _read_strided(made, item, function)
     if function == "_rebuild_qtensor":
@@ -41,30 +46,30 @@ def read_tensor(made: Made, item: Item) -> Item | None:
         item.shape, item.requires_grad = _sizes(made.arg(1)), bool(made.arg(3))
         return item
     if function == "_rebuild_device_tensor_from_cpu_tensor":
-        return _read_moved(made, item)
+        return _read_moved(made, item, depth)
     return None
 
 
-def _read_parameter(made: Made, item: Item) -> Item | None:
+def _read_parameter(made: Made, item: Item, depth: int) -> Item | None:
     data = made.arg(0)
-    inner = read_tensor(data, item) if isinstance(data, Made) else None
+    inner = read_tensor(data, item, depth + 1) if isinstance(data, Made) else None
     if inner is not None:
         inner.type, inner.requires_grad = "Parameter", bool(made.arg(1, True))
     return inner
 
 
-def _read_subclass(made: Made, item: Item) -> Item | None:
+def _read_subclass(made: Made, item: Item, depth: int) -> Item | None:
     args = made.arg(2)
     inner = Made(made.arg(0), args)
-    found = read_tensor(inner, item)
+    found = read_tensor(inner, item, depth + 1)
     if found is not None and isinstance(made.arg(1), Global):
         found.type = made.arg(1).name.rpartition(".")[2]
     return found
 
 
-def _read_moved(made: Made, item: Item) -> Item | None:
+def _read_moved(made: Made, item: Item, depth: int) -> Item | None:
     data = made.arg(0)
-    found = read_tensor(data, item) if isinstance(data, Made) else None
+    found = read_tensor(data, item, depth + 1) if isinstance(data, Made) else None
     if found is not None:
         found.dtype, found.device = _dtype(made.arg(1)), str(made.arg(2))
         found.requires_grad = bool(made.arg(3))
@@ -75,7 +80,7 @@ def _read_strided(made: Made, item: Item, function: str) -> Item:
     kept, offset, size, stride = (made.arg(i) for i in range(4))
     key, dtype, device, stored = storage_of(kept)
     item.shape, item.stride = _sizes(size), _sizes(stride)
-    item.offset = offset if isinstance(offset, int) else 0
+    item.offset = max(0, min(offset, MOST)) if isinstance(offset, int) else 0
     item.dtype = dtype
     if function == "_rebuild_tensor_v3":
         item.dtype = _dtype(made.arg(6)) or dtype
@@ -91,7 +96,7 @@ def storage_of(kept: Any) -> tuple[str, str, str, int]:
     if len(parts) < 5 or not isinstance(parts[1], Global):
         return "", "", "", 0
     dtype = _storage_dtype(parts[1].name)
-    count = parts[4] if isinstance(parts[4], int) else 0
+    count = max(0, min(parts[4], MOST)) if isinstance(parts[4], int) else 0
     return _text(parts[2]), dtype, _text(parts[3]), count * itemsize(dtype)
 
 
@@ -117,10 +122,9 @@ def _dtype(value: Any) -> str:
 
 def _sizes(value: Any) -> tuple[int, ...]:
     """The sizes of a tuple or `torch.Size`."""
-    while isinstance(value, Made):
-        value = value.arg(0)
-    items = value.items if isinstance(value, Row) else []
-    return tuple(one for one in items if isinstance(one, int) and one >= 0)
+    value = value.arg(0) if isinstance(value, Made) else value
+    items = value.items[:MOST_SIZES] if isinstance(value, Row) else []
+    return tuple(min(one, MOST) for one in items if isinstance(one, int) and one >= 0)
 
 
 def read_object(made: Any, item: Item) -> Item:

@@ -179,4 +179,4 @@ def device_is_here(device: str) -> bool:
         return torch.backends.mps.is_available()
     if backend is None or not hasattr(backend, "is_available") or not backend.is_available():
         return False
-    return int(number or 0) < backend.device_count()
+    return number.isdecimal() and int(number[:9]) < backend.device_count() if number else True

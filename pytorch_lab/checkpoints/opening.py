@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pytorch_lab import words
 from pytorch_lab.checkpoints.case import FEW, Case, some
+from pytorch_lab.checkpoints.item import Item, itemsize
 from pytorch_lab.checkpoints.live import refused_by_default, shared_with
 from pytorch_lab.checkpoints.model_match import state_dicts
 from pytorch_lab.checkpoints.names import allow_call, device_is_here
@@ -120,6 +121,31 @@ def _short_storage(case: Case) -> Iterator[Finding]:
         yield _cut(short, case)
 
 
+def _beyond_storage(case: Case) -> Iterator[Finding]:
+    """A tensor that claims more than its storage has."""
+    if case.contents.format not in ("zip", "legacy"):
+        return
+    paths = [one.path for one in case.root.walk() if one.storage and _last(one) > one.stored_bytes]
+    if paths:
+        case.contents.trouble = case.contents.trouble or "it is forged or damaged"
+        case.contents.todo = case.contents.todo or "copy or download it again"
+        yield Finding(
+            "cut-short", "problem",
+            f"{some(paths)} would look behind the end of the storage. torch.load raises.",
+            paths=tuple(paths),
+        )  # fmt: skip
+
+
+def _last(item: Item) -> int:
+    """Where the last byte lies that a tensor looks at, from the start of its storage."""
+    if not item.shape or 0 in item.shape:
+        reach = 0 if item.shape else 1
+    else:
+        pairs = zip(item.shape, item.stride, strict=False)
+        reach = 1 + sum((size - 1) * step for size, step in pairs)
+    return (item.offset + reach) * itemsize(item.dtype) if reach else 0
+
+
 def _cut(short: list[Storage], case: Case) -> Finding:
     paths = [path for one in short for path in one.paths]
     case.contents.trouble = case.contents.trouble or "it is cut short or damaged"
@@ -193,6 +219,7 @@ FINDERS = (
     _whole_module,
     _other_device,
     _short_storage,
+    _beyond_storage,
     _drags,
     _aliases,
     _inside_shared,

@@ -13,9 +13,11 @@ import pickletools
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 MOST_OPS = 3_000_000  # instructions; some ten seconds
+LARGEST_PICKLE = 512 * 2**20  # bytes; also of one piece of it
+LONGEST_LINE = 2**16  # bytes of a name or a number that is written as text
 
 # What the unpickler behind torch.load's default understands, in pickletools' words.
 PLAIN_OPS = frozenset((
@@ -95,6 +97,7 @@ class Reading:
     globals: dict[str, int] = field(default_factory=dict)  # name: how often it would be called
     refused: list[str] = field(default_factory=list)  # why torch.load's default refuses it
     protocol: int = 0
+    ops: int = 0  # instructions
 
 
 def printable(text: str, longest: int = 200) -> str:
@@ -108,7 +111,20 @@ def printable(text: str, longest: int = 200) -> str:
     return "".join(letter if letter.isprintable() else "�" for letter in cut)
 
 
-def follow(pickle: BinaryIO) -> Reading:
+class _Bounded:
+    """A file of which nothing large is read in one piece, whatever the pickle asks for."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.tell = file, file.tell
+
+    def read(self, count: int) -> bytes:
+        return self.file.read(min(count, LARGEST_PICKLE))
+
+    def readline(self) -> bytes:
+        return self.file.readline(LONGEST_LINE)
+
+
+def follow(pickle: BinaryIO, most_ops: int = MOST_OPS) -> Reading:
     """The pickle that begins where the file stands; the file stands behind it afterwards.
 
     Example:
@@ -122,18 +138,19 @@ def follow(pickle: BinaryIO) -> Reading:
     Raises:
         Unreadable: it is no pickle, or ends too early.
     """
-    machine = _Machine()
+    machine, bounded = _Machine(), cast("BinaryIO", _Bounded(pickle))
     number, position = 0, 0
     try:
-        for number, (op, arg, at) in enumerate(pickletools.genops(pickle)):
+        for number, (op, arg, at) in enumerate(pickletools.genops(bounded)):
             position = at or 0
-            if number > MOST_OPS:
-                raise Unreadable(f"its pickle has more than {MOST_OPS:,} instructions")
+            if number > most_ops:
+                raise Unreadable(f"its pickle has more than {most_ops:,} instructions")
             machine.run(op.name, arg)
     except (
         ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, MemoryError,
     ) as error:  # fmt: skip
         raise Unreadable(f"its pickle breaks off or is damaged at byte {position:,}") from error
+    machine.reading.ops = number
     if not machine.stack:
         raise Unreadable("its pickle leaves nothing behind")
     machine.reading.value = machine.stack[-1]

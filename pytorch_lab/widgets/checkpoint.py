@@ -52,7 +52,7 @@ TITLES = {
     "optimizer-of-another": "a stale optimizer", "no-optimizer": "no optimizer state",
     "groups": "other groups", "moments": "moments of others", "settings": "settings win",
     "scheduler-settings": "the scheduler's settings", "two-faced": "reads in two ways",
-    "byte-order": "byte order", "metadata": "metadata",
+    "wrong-name": "a name that misleads", "byte-order": "byte order", "metadata": "metadata",
 }  # fmt: skip
 
 
