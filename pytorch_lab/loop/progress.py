@@ -36,7 +36,7 @@ class Progress(Generic[T]):
         self.items, self.label, self.total = items, label, total
         self.done = 0  # turns that came to their end
         self.stopped = False
-        self.asked = False  # to stop when the turn ends; the interrupt's handler sets it
+        self.asked = self.cut = False  # set by the interrupt's handler
         self._clock, self._file = clock, file
         self._series: dict[str, Series] = {}
         self._trail: dict[
@@ -99,14 +99,13 @@ class Progress(Generic[T]):
             if self.asked:  # it came while the data were fetched: no turn with them
                 break
             yield item
-            cut = self._inside is not None and self._inside.stopped
-            self.done += not cut  # an epoch that Stop cut short is not done
+            self.done += not self.cut
             if self._clock() >= self._root._next_s:
                 self._draw(now=True)
         self.stopped = self.asked
 
     def _begin(self) -> None:
-        self.done, self.stopped, self.asked = 0, False, False
+        self.done, self.stopped, self.asked, self.cut = 0, False, False, False
         self._series, self._told = {}, set()
         self._started_s = self._clock()
         self._inside = None

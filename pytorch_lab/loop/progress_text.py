@@ -169,4 +169,5 @@ def _kept(numbers: Sequence[float], stretch: int) -> list[int]:
     for start in range(0, len(numbers), stretch):
         part = range(start, min(start + stretch, len(numbers)))
         kept |= {min(part, key=numbers.__getitem__), max(part, key=numbers.__getitem__)}
+        kept |= {k for k in part if not math.isfinite(numbers[k])}
     return sorted(kept)

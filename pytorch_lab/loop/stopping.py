@@ -24,6 +24,7 @@ class Stoppable(Protocol):
     """What can be asked to stop; it looks at `asked` when a turn ends."""
 
     asked: bool
+    cut: bool  # its turn in progress is a loop that was asked too, such as an epoch of batches
 
 
 class _Interrupts:
@@ -70,7 +71,7 @@ class _Interrupts:
             self._as_before(number, frame)
             return
         for loop in self.loops:
-            loop.asked = True
+            loop.asked, loop.cut = True, loop is not self.loops[-1]
 
     def _as_before(self, number: int, frame: Any) -> None:
         if callable(self.before):
