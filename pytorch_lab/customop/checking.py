@@ -217,8 +217,8 @@ class _Check:
             yield Remark(
                 "precision", "note",
                 f"{count(unsure, 'derivative')} can't be judged: somewhere inside, the function "
-                f"computes in float32, where a step of {self.eps:g} drowns in rounding. Leave out "
-                "the cast for the check, or take larger steps: eps=1e-2, atol=1e-2.",
+                f"computes in less than double, where a step of {self.eps:g} drowns in rounding. "
+                "Leave out the cast for the check, or take larger steps: eps=1e-2, atol=1e-2.",
             )  # fmt: skip
         elif unsure:
             yield Remark(

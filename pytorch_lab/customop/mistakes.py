@@ -57,8 +57,20 @@ def mistake(case: Case) -> Remark:
     return Remark(
         "wrong", "problem",
         f"{many:,} of {count(all_of, 'derivative')} with respect to {case.name} "
-        f"{'is' if many == 1 else 'are'} wrong.",
+        f"{'is' if many == 1 else 'are'} wrong{_range(case)}.",
     )  # fmt: skip
+
+
+def _range(case: Case) -> str:
+    """By which factors, where none of them should be 0."""
+    numeric = case.numeric[case.wrong]
+    if (numeric.abs() <= case.zero).any():
+        return ""
+    ratios = case.analytic[case.wrong] / numeric
+    low, high = (f"{float(one):.3g}" for one in (ratios.min(), ratios.max()))
+    return (
+        f": {low} times the right one" if low == high else f", {low} to {high} times the right ones"
+    )
 
 
 Said = Iterator[tuple[str, str]]

@@ -6,7 +6,7 @@ single output. So it is asked again with numbers drawn at random, with twice as 
 one input that needs a gradient.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -75,22 +75,22 @@ def linear(subject: Subject, found: Analytic) -> Iterator[tuple[str, Remark]]:
             want = _row(v) @ found.jacobians[k][place]
             if grad is None or not want.isfinite().all():
                 continue
-            remark = _of_map(argument.name, grad, want, repeated, doubled)
+            remark = _of_map(argument.name, (grad, want, repeated, doubled), _close_to(output))
             if remark:
                 yield argument.name, remark
 
 
-def _of_map(
-    name: str, grad: Tensor, want: Tensor, repeated: Tensor | None, doubled: Tensor | None
-) -> Remark | None:
-    if not _close(grad, repeated):
+def _of_map(name: str, grads: Sequence[Tensor | None], close: float) -> Remark | None:
+    """What is wrong with a gradient; beside it what it should be, once more, and for `2 * v`."""
+    grad, want, repeated, doubled = grads
+    if not _close(grad, repeated, close):
         return Remark(
             "random_backward", "problem",
             f"Backward gives another gradient of `{name}` each time it is called.",
         )  # fmt: skip
-    if _close(grad, want):
+    if _close(grad, want, close):
         return None
-    if _close(grad, doubled):
+    if _close(grad, doubled, close):
         return Remark(
             "ignores_grad_output", "problem",
             f"The gradient of `{name}` is the same for every `grad_output`: it is to be multiplied "
@@ -116,7 +116,8 @@ def alone(subject: Subject, found: Analytic) -> Iterator[Remark]:
                 v = _random(output)
                 grad = _flat(vjp(output, leaves, v)[place])
                 want = _row(v) @ found.jacobians[k][place]
-                if not _close(torch.zeros_like(want) if grad is None else grad, want):
+                grad = torch.zeros_like(want) if grad is None else grad
+                if not _close(grad, want, _close_to(output)):
                     yield _differs_alone(argument.name)
                     break
         except (BackwardFailed, ModelError) as error:
@@ -150,6 +151,11 @@ def is_once_only(subject: Subject) -> bool:
     return any(one.grad_fn is not None and "Error" in one.grad_fn.name() for one in outputs)
 
 
+def _close_to(output: Tensor) -> float:
+    """How far, of the largest, two gradients of an output may be apart."""
+    return max(CLOSE, 100 * torch.finfo(output.dtype).eps)
+
+
 def _random(output: Tensor) -> Tensor:
     generator = torch.Generator().manual_seed(0)
     v = torch.randn(output.shape, generator=generator, dtype=torch.float64)
@@ -164,10 +170,10 @@ def _flat(grad: Tensor | None) -> Tensor | None:
     return None if grad is None else _row(grad.detach())
 
 
-def _close(one: Tensor | None, other: Tensor | None) -> bool:
+def _close(one: Tensor | None, other: Tensor | None, close: float) -> bool:
     """Whether two gradients are the same but for rounding; the function may use float32 inside."""
     if one is None or other is None:
         return one is other
     finite = other[other.isfinite()].abs()
     scale = float(finite.max()) if finite.numel() else 0.0
-    return torch.allclose(one, other, rtol=0, atol=CLOSE * (scale + 1e-6), equal_nan=True)
+    return torch.allclose(one, other, rtol=0, atol=close * (scale + 1e-6), equal_nan=True)

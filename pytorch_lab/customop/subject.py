@@ -172,12 +172,12 @@ def _function_class(fn: Any) -> Any:
 
 def _argument_names(fn: Any, function: Any, many: int) -> list[str]:
     """As the function's own signature calls them; no name twice."""
+    has_forward = function is not None or isinstance(fn, torch.nn.Module)
     try:
-        parameters = list(
-            inspect.signature(function.forward if function else fn).parameters.values()
-        )
+        signature = inspect.signature((function or fn).forward if has_forward else fn)
     except (TypeError, ValueError):  # some of torch's builtins have none
-        parameters = []
+        signature = inspect.Signature()
+    parameters = list(signature.parameters.values())
     if function is not None and function.setup_context is Function.setup_context:
         parameters = parameters[1:]  # ctx
     names = []

@@ -14,6 +14,7 @@ from pytorch_lab.dataloader import BatchTimes, Draw, LoaderTimeline, Trial, Work
 from pytorch_lab.widgets.clinic import Clinic
 from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
+from pytorch_lab.widgets.gradient_check import GradientPicture
 from pytorch_lab.widgets.loader import LoaderPicture
 from pytorch_lab.widgets.lr_curve import LrPicture
 from pytorch_lab.widgets.order import Order
@@ -64,11 +65,12 @@ WIDGETS = {
     "xray": lambda: lab.show(Hiding()),
     "loader": lambda: LoaderPicture(TIMELINE),
     "randomness": lambda: RandomnessPicture(DRAWN),
+    "gradient": lambda: lab.show(lab.customop.check(torch.sin, torch.zeros(2))),
     "groups": lambda: lab.show(torch.optim.SGD(Hiding().parameters()), Hiding()),
     "race": lambda: lab.show(lab.optim.trace_optimizer([torch.optim.Adam], "bowl")),
 }  # fmt: skip
 KINDS = (
-    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Resume, Xray,
+    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, GradientPicture, Player, Resume, Xray,
     LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
 )  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
