@@ -1,4 +1,4 @@
-"""ipykernel as a fork of the warm process: imported before, started after.
+"""What the warm process imports and makes, before it is forked for each kernel.
 
 Memory that a fork only reads is shared; what it touches is copied, page by page, and a Python
 object is touched when it is only looked at. So what walks over all modules or objects is left out.
@@ -8,19 +8,20 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+
+from pytorch_lab.warm import pages
 
 
 def preload() -> None:
     """Import what costs seconds. An optimizer's first use imports as much as torch itself."""
     gc.disable()  # nothing of it is garbage, and to look costs an eighth of the time
     with _without_debugger():
-        import ipykernel.debugger
-        import ipykernel.ipkernel
-        import ipykernel.kernelapp
-        import ipykernel.zmqshell  # noqa: F401
+        import ipykernel.debugger  # noqa: F401
+
+        from pytorch_lab.warm import app
     import matplotlib.pyplot  # noqa: F401
     import torch
 
@@ -33,13 +34,15 @@ def preload() -> None:
     optimizer = torch.optim.AdamW([leaf])
     leaf.sum().backward()
     optimizer.step()
-    for name in _imported_by_a_first_kernel():
+    app.prepare()
+    for name in _imported_by_a_first_kernel(app.initialize):
         with suppress(ImportError):
             importlib.import_module(name)
     # A collection in a fork would touch every object that it shares.
     gc.collect()
     gc.freeze()
     gc.enable()
+    pages.enlarge()
 
 
 @contextmanager
@@ -52,7 +55,7 @@ def _without_debugger() -> Iterator[None]:
         del sys.modules["debugpy"]
 
 
-def _imported_by_a_first_kernel() -> list[str]:
+def _imported_by_a_first_kernel(initialize: Callable[[str], Any]) -> list[str]:
     """What a kernel of this ipykernel imports only when it starts, found by starting one."""
     known = set(sys.modules)
     mine, theirs = os.pipe()
@@ -69,39 +72,3 @@ def _imported_by_a_first_kernel() -> list[str]:
         names = told.read().split()
     os.waitpid(child, 0)
     return names
-
-
-def initialize(connection_file: str) -> Any:
-    """A kernel that is ready to `start()`."""
-    import ipykernel.ipkernel
-    from ipykernel.kernelapp import IPKernelApp
-    from traitlets.config import Config
-
-    class App(IPKernelApp):
-        """Told all by its configuration; a parser of arguments would take milliseconds to build."""
-
-        name = "ipython-kernel"
-
-        def parse_command_line(self, argv: Any = None) -> None:
-            pass
-
-    config = Config()
-    config.HistoryManager.enabled = False  # it would start a thread and open a database
-    config.IPKernelApp.connection_file = connection_file
-    config.IPKernelApp.log_level = 50
-    app = App.instance(config=config)
-    ipykernel.ipkernel.sys = _NoModules()  # type: ignore[attr-defined]
-    try:
-        app.initialize([])
-    finally:
-        ipykernel.ipkernel.sys = sys  # type: ignore[attr-defined]
-    return app
-
-
-class _NoModules:
-    """`sys` without modules: a kernel lists the files of all of them, for its debugger."""
-
-    modules: dict[str, Any] = {}  # noqa: RUF012
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys, name)

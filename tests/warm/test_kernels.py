@@ -41,12 +41,28 @@ print(int(lines["Private_Dirty"].split()[0]) < 60_000)
     assert kernel(code) == "True"
 
 
+@pytest.mark.skipif(
+    tuple(map(int, os.uname().release.split(".")[:2])) < (6, 1)
+    or not Path("/sys/kernel/mm/transparent_hugepage").exists(),
+    reason="no large pages here",
+)
+def test_what_all_kernels_share_lies_in_large_pages(kernel):
+    code = """
+lines = dict(l.split(":") for l in open("/proc/self/smaps_rollup").read().splitlines()[1:])
+print(int(lines["AnonHugePages"].split()[0]) > 20_000)
+"""
+    assert kernel(code) == "True"
+
+
 def test_it_is_an_ordinary_kernel(kernel):
     assert kernel("x = 1") == ""
     assert kernel("print(x + 1)") == "2"
     assert kernel("1 / 0") == "ZeroDivisionError: division by zero"
     assert kernel("%pwd\nimport os; print(os.getcwd())") == "/tmp/work"
     assert kernel("import torch; print(torch.get_num_threads())") == "1"
+    assert kernel("import os; print(os.environ['FORCE_COLOR'], __name__)") == "1 __main__"
+    assert kernel("ip = get_ipython(); print(ip.kernel.shell is ip is ip.parent.shell)") == "True"
+    assert kernel("%store") == "Stored variables and their in-db values:"
 
 
 def test_kernels_begin_alike_and_change_nothing_for_each_other(kernels):
