@@ -70,8 +70,8 @@ WIDGETS = {
     "race": lambda: lab.show(lab.optim.trace_optimizer([torch.optim.Adam], "bowl")),
 }  # fmt: skip
 KINDS = (
-    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, GradientPicture, Player, Resume, Xray,
-    LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
+    Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Resume, Xray,
+    GradientPicture, LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
 )  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
 
