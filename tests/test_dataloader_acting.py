@@ -1,6 +1,7 @@
 """as_worker: this process passes for a worker, and is left as it was."""
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,20 +26,21 @@ class Telling(Dataset):
 
     def __getitem__(self, index):
         self.calls += 1
-        info = get_worker_info()
+        info: Any = get_worker_info()
         numbers = random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
         return (info.id, info.num_workers, info.seed, info.dataset is self, self.calls, *numbers)
 
 
-def doubled(worker_id):
-    get_worker_info().dataset.calls = 100 * worker_id
+def counts_on(worker_id):
+    info: Any = get_worker_info()
+    info.dataset.calls = 100 * worker_id
 
 
 def as_is(samples):
     return samples
 
 
-@pytest.mark.parametrize("worker_init_fn", [None, doubled])
+@pytest.mark.parametrize("worker_init_fn", [None, counts_on])
 def test_it_is_what_a_true_worker_is(worker_init_fn):
     """The reference is torch itself, with two processes."""
     torch.manual_seed(5)
@@ -54,14 +56,22 @@ def test_it_is_what_a_true_worker_is(worker_init_fn):
             assert [mine[index] for index in range(3 * worker, 3 * worker + 3)] == batch
 
 
+def states():
+    return [
+        repr(random.getstate()),
+        repr(np.random.get_state()),  # noqa: NPY002
+        torch.get_rng_state().tolist(),
+    ]
+
+
 def test_everything_is_left_as_it_was():
     dataset = Telling()
-    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+    before = states()
     with pytest.raises(ZeroDivisionError), as_worker(dataset, 0, 2) as mine:
         _ = mine[0][4] / 0
     assert get_worker_info() is None
     assert dataset.calls == 0
-    after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()  # noqa: NPY002
+    after = states()
     assert after == before
 
 

@@ -322,7 +322,7 @@ _SHARED = [
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         first = self.rank * info.num_workers + info.id
         return islice(self.source(), first, None, self.world * info.num_workers)
 """,
@@ -335,7 +335,7 @@ _SHARED = [
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         first, every = (info.id, info.num_workers) if info else (0, 1)
         return islice(self.source(), first, None, every)
 """,
@@ -359,7 +359,7 @@ _SHARED = [
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         return islice(self.source(), self.rank + worker, None, self.world * workers)
 """,
@@ -373,7 +373,7 @@ _SHARED = [
 class Shared(IterableDataset):
     def __init__(self, source, rank=0, world=1):
         super().__init__()
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         self.source, self.first, self.every = source, rank * workers + worker, world * workers
 
@@ -393,7 +393,7 @@ class Shared(IterableDataset):
         self.items, self.rank, self.world = source(), rank, world
 
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         return islice(self.items, self.rank * workers + worker, None, self.world * workers)
 """,
@@ -406,7 +406,7 @@ class Shared(IterableDataset):
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         items = list(self.source())
         return iter(items[self.rank * workers + worker :: self.world * workers])
@@ -420,7 +420,7 @@ class Shared(IterableDataset):
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         mine, readers = self.rank * workers + worker, self.world * workers
         for item in self.source():
@@ -437,7 +437,7 @@ class Shared(IterableDataset):
         code=_SHARED_HEAD
         + """
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         worker, workers = (info.id, info.num_workers) if info else (0, 1)
         mine, readers = self.rank * workers + worker, self.world * workers
         for place, item in enumerate(self.source()):
@@ -588,7 +588,8 @@ class Readings(Dataset):
         + _READINGS_READ
         + """
     def __getitem__(self, i):
-        worker = get_worker_info().id if get_worker_info() else -1
+        info = torch.utils.data.get_worker_info()
+        worker = info.id if info else -1
         if self.seeded != worker:
             self.seeded, self.rng = worker, np.random.default_rng(worker + 1)
         noise = torch.from_numpy(self.rng.normal(0, self.noise, self.width).astype(np.float32))
@@ -695,7 +696,7 @@ _BATCH_HEAD = """
 class Batch:
     def __init__(self, samples):
         words, labels = zip(*samples)
-        self.words = pad_sequence(list(words), batch_first=True)
+        self.words = torch.nn.utils.rnn.pad_sequence(list(words), batch_first=True)
         self.lengths = torch.tensor([len(one) for one in words])
         self.labels = torch.tensor(labels)
 """
@@ -725,7 +726,7 @@ _BATCH = [
 class Batch:
     def __init__(self, samples):
         words, labels = zip(*samples)
-        self.words = pad_sequence(list(words), batch_first=True).pin_memory()
+        self.words = torch.nn.utils.rnn.pad_sequence(list(words), batch_first=True).pin_memory()
         self.lengths = torch.tensor([len(one) for one in words]).pin_memory()
         self.labels = torch.tensor(labels).pin_memory()
 
@@ -859,7 +860,7 @@ class Batch:
 class Batch:
     def __init__(self, samples):
         words, labels = zip(*samples)
-        self.words = pad_sequence(list(words), batch_first=True)
+        self.words = torch.nn.utils.rnn.pad_sequence(list(words), batch_first=True)
         self.lengths = (self.words != 0).sum(1)
         self.labels = torch.tensor(labels)
 """
@@ -917,7 +918,7 @@ class Shared(IterableDataset):
         self.source, self.rank, self.world = source, rank, world
 
     def __iter__(self):
-        info = get_worker_info()
+        info = torch.utils.data.get_worker_info()
         for place, item in enumerate(self.source()):
             turn, machine = divmod(place, self.world)
             if machine != self.rank:
