@@ -3,6 +3,8 @@
 import hashlib
 import os
 import re
+import subprocess
+import sys
 from base64 import b64encode
 
 import bs4
@@ -26,6 +28,13 @@ FAILED = Verdict("failed", "n: expected 1, got 2", seconds=0.1)
 
 def text_of(page):
     return " ".join(bs4.BeautifulSoup(page, "html.parser").get_text(" ").split())
+
+
+def test_the_page_alone_is_made_without_nbconvert():
+    """To import that takes as long as to grade two submissions."""
+    code = "import sys, pytorch_lab.grading.pages.class_page; print('nbconvert' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,10 @@ from pytorch_lab.checks.encode import encode
 from pytorch_lab.grading.book.gradebook import Override, Verdict, now
 from pytorch_lab.grading.book.marks import Row
 from pytorch_lab.grading.book.telling import tell
-from pytorch_lab.grading.pages import exporter, harmless
+from pytorch_lab.grading.pages import harmless, shell
 from pytorch_lab.grading.pages.feedback import feedback, write_feedback
 from pytorch_lab.grading.pages.handed_in import handed_in
+from pytorch_lab.grading.pages.markdown import markdown
 from tests.assignments import HIDDEN, make_submission
 from tests.graded import DIFFERS, MISTAKEN, graded_class
 from tests.hostile import HTML, MARKDOWN, NAME, TEXTS, hostile_notebook
@@ -69,9 +70,9 @@ def test_a_page_needs_nothing_but_itself(mistaken):
 
 def test_without_a_sandbox_every_page_says_so(assignment):
     graded = graded_class(assignment, {"ada": {}, "bob": {}}, {"ada": make_submission()})
-    assert all(exporter.UNSAFE not in text_of(page) for _, page in feedback(graded))
+    assert all(shell.UNSAFE not in text_of(page) for _, page in feedback(graded))
     graded.sandbox = False
-    assert all(exporter.UNSAFE in text_of(page) for _, page in feedback(graded))
+    assert all(shell.UNSAFE in text_of(page) for _, page in feedback(graded))
 
 
 def test_whose_file_could_not_be_read_is_told_why_without_the_graders_folders(assignment):
@@ -129,12 +130,12 @@ def test_pages_are_written_under_names_that_stay_in_their_folder(assignment, tmp
 
 @pytest.mark.parametrize("device", ["CON", "nul.txt", "..", ".", "", "…", "/", "-", "\udcff"])
 def test_no_name_is_a_device_hidden_or_empty(device):
-    assert re.fullmatch(r"student\.html", exporter.file_names([device])[device])
+    assert re.fullmatch(r"student\.html", shell.file_names([device])[device])
 
 
 def test_nobody_can_take_a_name_that_another_pages_name_is_made_of():
-    taken = exporter.file_names(["a b", "a_b"])["a b"].removesuffix(".html")
-    assert len(set(exporter.file_names(["a b", "a_b", taken]).values())) == 3
+    taken = shell.file_names(["a b", "a_b"])["a b"].removesuffix(".html")
+    assert len(set(shell.file_names(["a b", "a_b", taken]).values())) == 3
 
 
 # What a page must not say
@@ -231,8 +232,8 @@ def test_nothing_that_acts_is_left_of_a_vector(name):
     if name in HTML:
         made = [harmless.html(HTML[name])]
     else:
-        made = [harmless.markdown(nbformat.v4.new_markdown_cell(MARKDOWN[name]))]
-    made.append(harmless.markdown(nbformat.v4.new_markdown_cell({**MARKDOWN, **HTML}[name])))
+        made = [markdown(nbformat.v4.new_markdown_cell(MARKDOWN[name]))]
+    made.append(markdown(nbformat.v4.new_markdown_cell({**MARKDOWN, **HTML}[name])))
     for said in made:
         for tag in bs4.BeautifulSoup(said, "html.parser").find_all():
             assert tag.name in harmless._TAGS
@@ -246,7 +247,7 @@ def test_what_is_harmless_stays():
     assert harmless.html(table) == table.replace("'", '"')
     image = f'<img alt="a" src="{harmless.picture("image/png", "iVBORw0K")}">'
     assert harmless.html(image) == image
-    assert "<em>yes</em>" in harmless.markdown(nbformat.v4.new_markdown_cell("*yes*"))
+    assert "<em>yes</em>" in markdown(nbformat.v4.new_markdown_cell("*yes*"))
 
 
 def test_the_hidden_is_made_visible():

@@ -13,7 +13,7 @@ from pytorch_lab.checks import sources
 from pytorch_lab.grading.book.marks import GradedClass, total
 from pytorch_lab.grading.book.telling import STATUS_WORDS, TONES
 from pytorch_lab.grading.notebooks import facts
-from pytorch_lab.grading.pages import exporter
+from pytorch_lab.grading.pages import shell
 from pytorch_lab.grading.pages.figures import EXAMPLES, ClassFigures, ItemFigures, bins, figures
 from pytorch_lab.grading.pages.renewing import FOLDER
 from pytorch_lab.grading.pages.similar import alike
@@ -31,22 +31,22 @@ def class_page(graded: GradedClass, *, linked: bool = True) -> str:
         True
     """
     found = figures(graded)
-    links = exporter.file_names(row.student for row in graded.rows) if linked else {}
+    links = shell.file_names(row.student for row in graded.rows) if linked else {}
     known = {e.id: sources.read(graded.assignment, e.id) for e in graded.exercises}
     pairs = alike(
         _answers(graded),
         {exercise: source.stub or "" for exercise, source in known.items()},
         {exercise: source.solution or "" for exercise, source in known.items()},
     )
-    return exporter.exporter().text(
+    return shell.render(
         "class.html.j2",
-        page=exporter.shell("class.css", "class.js")
+        page=shell.shell("class.css", "class.js")
         | {
             "title": f"{graded.assignment.stem}: the class",
             "assignment": graded.assignment.stem,
             "seed": graded.seed,
             "date": f"{datetime.now().astimezone():%d %B %Y}",
-            "unsafe": "" if graded.sandbox else exporter.UNSAFE,
+            "unsafe": "" if graded.sandbox else shell.UNSAFE,
             "notes": [*graded.notes, *_waiting(graded)],
             "unstable": graded.unstable,
             "figures": found,

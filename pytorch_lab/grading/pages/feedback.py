@@ -20,7 +20,8 @@ from pytorch_lab.grading.book.gradebook import Verdict
 from pytorch_lab.grading.book.marks import GradedClass, Row, total
 from pytorch_lab.grading.book.telling import STATUS_WORDS, TONES, tell
 from pytorch_lab.grading.notebooks import facts, read, replace
-from pytorch_lab.grading.pages import exporter
+from pytorch_lab.grading.pages import shell
+from pytorch_lab.grading.pages.exporter import exporter
 from pytorch_lab.grading.pages.handed_in import handed_in
 from pytorch_lab.grading.pages.renewing import FOLDER
 
@@ -70,7 +71,7 @@ def write_feedback(graded: GradedClass, out: Path) -> list[Path]:
 
 def feedback(graded: GradedClass) -> Iterator[tuple[str, str]]:
     """Each student's page, as the name of its file and its text."""
-    names = exporter.file_names(row.student for row in graded.rows)
+    names = shell.file_names(row.student for row in graded.rows)
     about = _About(graded)
     for student, rows in graded.by_student():
         yield names[student], _page(about, student, rows)
@@ -81,7 +82,7 @@ class _About:
 
     def __init__(self, graded: GradedClass) -> None:
         self.graded = graded
-        self.shell = exporter.shell("feedback.css")
+        self.shell = shell.shell("feedback.css")
         self.exercises = {exercise.id: exercise for exercise in graded.exercises}
         self.titles = {
             exercise: sources.read(graded.assignment, exercise).title for exercise in self.exercises
@@ -114,10 +115,10 @@ def _page(about: _About, student: str, rows: Sequence[Row]) -> str:
         "elsewhere": [card for card in cards if card.exercise not in placed and notebook],
         "instead": [] if notebook else list(dict.fromkeys(s for card in cards for s in card.said)),
         "late": f"{sum(row.late for row in rows):g}" if any(row.late for row in rows) else "",
-        "unsafe": "" if graded.sandbox else exporter.UNSAFE,
+        "unsafe": "" if graded.sandbox else shell.UNSAFE,
         "has_notebook": notebook is not None,
     }
-    return exporter.exporter().from_notebook_node(shown, {"page": page})[0]
+    return exporter().from_notebook_node(shown, {"page": page})[0]
 
 
 def _card(about: _About, row: Row, verdict: Verdict | None) -> Card:

@@ -1,7 +1,8 @@
-"""What strangers wrote, made fit for a page that others open: text, Markdown, HTML, pictures.
+"""What strangers wrote, made fit for a page that others open: text, HTML, pictures, code.
 
-Nothing of theirs reaches a page but through here, and a page's policy (`POLICY`) forbids once more
-what these functions take away: scripts, frames, forms, requests, styles.
+Nothing of theirs reaches a page but through here, Markdown too (`markdown`), and a page's policy
+(`POLICY`) forbids once more what these functions take away: scripts, frames, forms, requests,
+styles.
 
 HTML is cleaned by nh3, a browser's parser with lists of what may stay; whatever is done to the text
 itself is done before, so that no change of ours can undo the cleaning.
@@ -9,13 +10,10 @@ itself is done before, so that no change of ours can undo the cleaning.
 
 import base64
 import re
-from contextlib import suppress
 from functools import cache, lru_cache
 
 import nh3
 from markupsafe import Markup
-from nbconvert.filters.markdown_mistune import InvalidNotebook, IPythonRenderer, MarkdownWithMath
-from nbformat import NotebookNode
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -143,39 +141,6 @@ def _kept(_tag: str, attribute: str, value: str) -> str | None:
     """An attribute's value if it is of the form that it should have."""
     rule = _RULES.get(attribute)
     return value if rule is None or rule.fullmatch(value) else None
-
-
-def markdown(cell: NotebookNode, longest: int = 20_000) -> Markup:
-    r"""A Markdown cell as HTML, its pictures inside; mathematics stays as its author typed it.
-
-    Args:
-        cell: with `source`, and `attachments` if it has any.
-        longest: in characters; a longer cell is shown as plain text.
-
-    Example:
-        >>> import nbformat
-        >>> markdown(nbformat.v4.new_markdown_cell("*yes* <script>no</script> $x^2$"))
-        Markup('<p><em>yes</em>  $x^2$</p>\n')
-    """
-    if len(cell.source) <= longest:
-        # An attachment may be missing, or be none; Markdown itself never fails.
-        with suppress(
-            InvalidNotebook, AttributeError, KeyError, TypeError, ValueError, RecursionError
-        ):
-            if not (attached := cell.get("attachments")):
-                return _rendered(cell.source)
-            return html(_markdown(cell.source, attached))
-    return Markup("<pre>{}</pre>").format(text(cell.source, longest))
-
-
-@lru_cache(KEPT)
-def _rendered(source: str) -> Markup:
-    return html(_markdown(source, {}))
-
-
-def _markdown(source: str, attachments: dict[str, dict[str, str]]) -> str:
-    renderer = IPythonRenderer(escape=False, exclude_anchor_links=True, attachments=attachments)
-    return MarkdownWithMath(renderer=renderer).render(source)
 
 
 def picture(mime: str, data: str) -> str:

@@ -44,9 +44,10 @@ def write_pages(graded: GradedClass, out: Path, *, feedback: bool = True) -> Pat
         there = hash_there = ""
     if f"{hash_there}\n" != _HASH.format(_hash(known, there, out)):
         from pytorch_lab.grading.pages.class_page import class_page
-        from pytorch_lab.grading.pages.feedback import write_feedback
 
         if feedback:
+            from pytorch_lab.grading.pages.feedback import write_feedback
+
             write_feedback(graded, out)
         made = class_page(graded, linked=feedback).rstrip("\n")
         replace(page, f"{made}\n{_HASH.format(_hash(known, made, out))}")
