@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 LESSON = "notebooks/03_modules.ipynb"
 GRAPHS = "notebooks/01_dynamic_graphs.ipynb"
+RACES = "notebooks/06_optimizers_and_schedulers.ipynb"
 EXERCISES = "exercises/03_modules.ipynb"
 PATIENCE_MS = 90_000  # a kernel that imports torch on a busy machine
 expect.set_options(timeout=PATIENCE_MS)
@@ -307,4 +308,21 @@ def test_a_saved_notebook_keeps_its_pictures_without_a_kernel(lab, course):
 
 def test_nothing_was_asked_of_the_outside_and_the_console_is_clean(lab):
     assert lab.elsewhere == []
+    assert lab.errors == []
+
+
+def test_the_sliders_of_a_race_are_answered_by_the_kernel(lab):
+    """The target of lesson 06: a rate that SGD bears, on a valley that is less steep."""
+    lab.visit(RACES)
+    lab.run_up_to('lab.show(path, target="SGD")')
+    race = lab.widget("race")
+    expect(race).to_contain_text("ravine with conditioning 50")
+    expect(race).not_to_contain_text("Reached.")
+    for slider, key, times in (("every lr ×", "ArrowRight", 2), ("conditioning", "ArrowLeft", 1)):
+        race.get_by_role("slider", name=slider).focus()
+        for _ in range(times):
+            lab.page.keyboard.press(key)
+    expect(race).to_contain_text("ravine with conditioning 30")
+    expect(race).to_contain_text("Reached.")
+    lab.picture("jupyterlab-race", race)
     assert lab.errors == []
