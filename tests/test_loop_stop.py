@@ -24,8 +24,9 @@ def clock(monkeypatch):
     hours = itertools.count(1)
     monkeypatch.setattr(interrupts, "clock", lambda: 3600.0 * next(hours))
     monkeypatch.setattr(interrupts, "last_s", -3600.0)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
     assert interrupts.loops == []
 
 

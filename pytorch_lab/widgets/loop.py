@@ -183,7 +183,7 @@ def _strip(
     high = max(finite, default=1.0)
     log = bool(finite) and high > WIDE * _median(finite)
     low = min(finite) / 2 if log else 0.0
-    y = Axis(low, high, STRIP_HEIGHT - 1, 3, log=log, round_ends=False)
+    y = Axis(low, high, STRIP_HEIGHT, 3, log=log, round_ends=False)
     stride = max(1, math.ceil(turns / MOST_BARS))
     wide = STRIP_WIDTH / max(math.ceil(turns / stride), 1)
     bars, bad = [], []
