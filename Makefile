@@ -29,13 +29,16 @@ lab: .venv/.lab
 # -------------------------------------------------------------------------------- for developers
 
 # Cheap first: a slip in the format need not wait for a browser.
-BENCHMARKS := house checks modules xray graph_layout player graph grading optim dataloader checkpoints
+BENCHMARKS := house checks modules xray graph_layout player graph grading optim dataloader checkpoints loop customop
 
 GATES := format lint spelling dependencies layers types javascript
 
 test: gates tests lessons
 
 gates: $(GATES)
+
+# A process for each core; a file's tests stay together, since they share kernels and browsers.
+SHARED_OUT := --numprocesses logical --maxprocesses 4 --dist loadfile
 
 # Torch's threads fight over a busy machine; one each makes every run repeatable.
 tests lessons bench: export OMP_NUM_THREADS := 1
@@ -73,11 +76,11 @@ javascript: .venv/.test
 
 tests: .venv/.test .venv/.nbgrader
 	@echo "== tests: pytest, warnings are errors, doctests included"
-	@$(BIN)/python -m pytest --quiet $(ARGS)
+	@$(BIN)/python -m pytest --quiet $(SHARED_OUT) $(ARGS)
 
 lessons: .venv/.test
 	@echo "== lessons: every notebook from top to bottom with nbval"
-	@$(BIN)/python -m pytest --quiet --nbval-lax notebooks
+	@$(BIN)/python -m pytest --quiet $(SHARED_OUT) --nbval-lax notebooks
 
 bench: .venv/.test
 	@failed=; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; \

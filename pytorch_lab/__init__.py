@@ -12,6 +12,7 @@
 | `lab.optim`               | rates of a schedule, races of optimizers, parameter groups  |
 | `lab.customop`            | which derivative of your own function is wrong, and how     |
 | `lab.loop`                | a training loop in any order, run and measured; progress    |
+| `lab.data`                | what ships to learn from: a small text                      |
 
 | the pieces of a lesson    |                                                             |
 | ------------------------- | ----------------------------------------------------------- |
@@ -32,7 +33,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytorch_lab import checkpoints, checks, customop, dataloader, graph, loop, modules, optim
+    from pytorch_lab import (
+        checkpoints,
+        checks,
+        customop,
+        data,
+        dataloader,
+        graph,
+        loop,
+        modules,
+        optim,
+    )
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
     from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
@@ -45,6 +56,7 @@ __all__ = [
     "checks",
     "clinic",
     "customop",
+    "data",
     "dataloader",
     "derivatives",
     "exercise",
