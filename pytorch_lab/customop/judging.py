@@ -7,6 +7,9 @@ step are noise: the function computes in low precision somewhere inside, or its 
 that a small step drowns in their rounding.
 """
 
+import math
+import statistics
+
 import torch
 from torch import Tensor
 
@@ -72,40 +75,42 @@ class _Slopes:
         eps: float,
         rounding: list[float],
     ) -> None:
-        self.base, self.eps, self.rounding = base, eps, rounding
+        self.eps, self.rounding = eps, rounding
         self.start = float(subject.starts[place].reshape(-1)[column])
-        self.right = [self._slope(subject, place, column, share) for share in STEPS]
-        self.left = [self._slope(subject, place, column, -share) for share in STEPS]
-        ends = (self._slope(subject, place, column, share) for share in (NEAR, -NEAR))
-        self.near = [(a + b) / 2 for a, b in zip(*ends, strict=True)]
+        self.values = [one.tolist() for one in base]
 
-    def _slope(self, subject: Subject, place: int, column: int, share: float) -> list[Tensor]:
-        step = share * self.eps
-        ends = moved(subject, place, column, step, self.base)
-        return [(end - one) / step for end, one in zip(ends, self.base, strict=True)]
+        def slopes(share: float) -> list[list[float]]:
+            ends = moved(subject, place, column, share * eps, base)
+            both = zip(ends, base, strict=True)
+            return [((end - one) / (share * eps)).tolist() for end, one in both]
+
+        self.right = [slopes(share) for share in STEPS]
+        self.left = [slopes(-share) for share in STEPS]
+        self.near = [slopes(NEAR), slopes(-NEAR)]
 
     def state(self, output: int, row: int, value: float, tolerance: tuple[float, float]) -> str:
         """What is said of backward's `value`."""
-        right, left = (
-            torch.stack([one[output][row] for one in side]) for side in (self.right, self.left)
+        right, left, near = (
+            [one[output][row] for one in side] for side in (self.right, self.left, self.near)
         )
-        if not (right.isfinite().all() and left.isfinite().all()):
+        if not all(map(math.isfinite, (*right, *left))):
             return UNSURE
-        middle = float(((right + left) / 2).mean())
+        middle = statistics.fmean((*right, *left))
         rounding = self._rounding(output, row, max(abs(value), abs(middle)))
         room = tolerance[0] + tolerance[1] * abs(middle) + rounding
-        spread = max(float(right.max() - right.min()), float(left.max() - left.min()))
-        low, high = sorted((float(right.mean()), float(left.mean())))
+        spread = max(max(side) - min(side) for side in (right, left))
+        low, high = sorted(map(statistics.fmean, (right, left)))
         if spread <= room and high - low > room and low - room <= value <= high + room:
             return KINK
-        if not rounding and bool(agree(torch.tensor(value), self.near[output][row], *tolerance)):
+        slope = statistics.fmean(near)
+        if not rounding and abs(value - slope) <= tolerance[0] + tolerance[1] * abs(slope):
             return KINK  # it lies closer than eps, and past it both agree
         is_lost = 3 * spread if spread > room else rounding
         return UNSURE if abs(value - middle) <= is_lost else WRONG
 
     def _rounding(self, output: int, row: int, slope: float) -> float:
         """How far a slope may be off by the rounding of low precision; 0 where all is double."""
-        held = abs(float(self.base[output][row])) + abs(self.start) * slope
+        held = abs(self.values[output][row]) + abs(self.start) * slope
         return 4 * self.rounding[output] * held / (STEPS[-1] * self.eps)
 
 

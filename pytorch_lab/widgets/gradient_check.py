@@ -18,7 +18,9 @@ from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.piece import LessonPiece
 
 MOST_ROWS, MOST_COLUMNS = 16, 16
-NAME, CELL, ROW = 96, 62, 24  # of the still picture, in pixels
+NAME, ROW = 96, 24  # of the still picture, in pixels
+LEAST_CELL, MOST_CELL = 56, 96
+LETTER = 11 * svg.MONO_WIDTH  # of a name
 SIGNS = {RIGHT: "", WRONG: "✗", KINK: "^", UNSURE: "?"}
 SAYS = {
     RIGHT: "both agree",
@@ -140,23 +142,27 @@ def _still(page: dict[str, Any]) -> str:
     said = "".join(f"<p>{prose.to_html(line)}</p>" for line in lines if line)
     if not (page["cells"] and page["columns"]):
         return said
-    width = NAME + CELL * len(page["columns"]) + 8
+    longest = max(map(len, page["columns"]))
+    cell_width = min(max(LETTER * longest + 10, LEAST_CELL), MOST_CELL)
+    width = NAME + cell_width * len(page["columns"]) + 8
     picture = svg.Picture(width, ROW * (len(page["rows"]) + 1) + 12, page["verdict"])
     for c, name in enumerate(page["columns"]):
-        end = NAME + CELL * (c + 1) - 6
-        shown = svg.clip(name, CELL - 6, 11)
+        end = NAME + cell_width * (c + 1) - 6
+        shown = svg.clip(name, cell_width - 6, 11)
         picture.text(end, ROW - 8, shown, size=11, fill=svg.QUIET, text_anchor="end")
     for r, (name, cells) in enumerate(zip(page["rows"], page["cells"], strict=True)):
         y = ROW * (r + 1)
         picture.text(4, y + 16, svg.clip(name, NAME - 8, 11), size=11, fill=svg.QUIET)
         for c, cell in enumerate(cells):
-            _still_cell(picture, NAME + CELL * c, y, cell)
+            _still_cell(picture, NAME + cell_width * c, y, cell_width, cell)
     return picture.img() + said
 
 
-def _still_cell(picture: svg.Picture, x: float, y: float, cell: dict[str, Any]) -> None:
+def _still_cell(
+    picture: svg.Picture, x: float, y: float, width: float, cell: dict[str, Any]
+) -> None:
     tone = cell["tone"]
     fill = WRONG_FILLS[int(tone[-1])] if tone.startswith("wrong") else FILLS[tone]
-    picture.rect(x + 1, y + 1, CELL - 2, ROW - 2, fill=fill)
+    picture.rect(x + 1, y + 1, width - 2, ROW - 2, fill=fill)
     said = words.clip(f"{cell['sign']}{cell['shown'][0]}", 8)
-    picture.text(x + CELL - 6, y + 16, said, size=11, text_anchor="end")
+    picture.text(x + width - 6, y + 16, said, size=11, text_anchor="end")
