@@ -13,7 +13,6 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
 
 from pytorch_lab import __version__, scratch
@@ -204,7 +203,7 @@ def prepared(notebook: NotebookNode, reference: Mapping[str, list[Any]]) -> byte
         if known["role"] == "check":
             cell.execution_count = 1  # nbval compares executed cells only
             cell.outputs = [
-                nbformat.v4.new_output("display_data", {MIME: value})
+                NotebookNode(output_type="display_data", data={MIME: value}, metadata={})
                 for value in reference[known["exercise"]]
             ]
     return text(notebook).encode()

@@ -155,11 +155,10 @@ def _is_visible_check(cell: NotebookNode) -> bool:
 
 
 def _add(made: Overlay, source: str, role: str, number: int, exercise: str = "") -> NotebookNode:
-    cell = nbformat.v4.new_code_cell(
-        source,
-        id=f"cell-{len(made.notebook.cells)}",
-        metadata={ROLE: {"role": role, "exercise": exercise, "number": number}},
-    )
+    # `new_code_cell` asks the schema each time, which took half of what all of this takes.
+    cell = NotebookNode(cell_type="code", id=f"cell-{len(made.notebook.cells)}", source=source)
+    cell.metadata = {ROLE: {"role": role, "exercise": exercise, "number": number}}
+    cell.execution_count, cell.outputs = None, []
     made.notebook.cells.append(cell)
     return cell
 

@@ -6,6 +6,7 @@ may do anything.
 
 import ast
 import re
+from contextlib import suppress
 
 _TIMED = re.compile(r"^(\s*)%{1,2}(?:time|timeit|capture)\b(?:[ \t]+-\w+(?:[ \t]*\d+)?)*[ \t]*")
 _HARMLESS = re.compile(
@@ -26,8 +27,6 @@ def parsed(source: str) -> ast.AST | str:
         >>> ast.unparse(parsed("def broken(:"))
         ''
     """
-    from IPython.core.inputtransformer2 import TransformerManager  # of use for few, and slow
-
     rows, magic = [], False
     for row in source.split("\n"):
         bare = row.lstrip()
@@ -42,6 +41,15 @@ def parsed(source: str) -> ast.AST | str:
             continue
         magic = True
     try:
-        return ast.parse(TransformerManager().transform_cell("\n".join(rows)))
+        return _tree("\n".join(rows))
     except (SyntaxError, ValueError, RecursionError):
         return "has magics that hide its Python" if magic else ast.Module([], [])
+
+
+def _tree(source: str) -> ast.AST:
+    """The tree of Python, or of what IPython makes Python of."""
+    with suppress(SyntaxError):
+        return ast.parse(source)
+    from IPython.core.inputtransformer2 import TransformerManager  # of use for few, and slow
+
+    return ast.parse(TransformerManager().transform_cell(source))
