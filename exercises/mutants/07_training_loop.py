@@ -502,11 +502,26 @@ def evaluate(model, loader, loss_fn):
         "07.3",
         "switched_off",
         "the next training switches gradients on again",
-        says="the switch was left off",
+        says="recording was switched off, here or at the",
         code=_JUDGE_HEAD
         + """
     model.eval()
     torch.set_grad_enabled(False)
+    try:
+        for x, y in loader:
+            total += loss_fn(model(x), y).item() * len(x)
+            rows += len(x)
+"""
+        + _JUDGE_END,
+    ),
+    Mutant(
+        "07.3",
+        "frozen_for_good",
+        "an evaluation freezes the model",
+        says="recording was switched off, here or at the",
+        code=_JUDGE_HEAD
+        + """
+    model.eval().requires_grad_(False)
     try:
         for x, y in loader:
             total += loss_fn(model(x), y).item() * len(x)
@@ -764,10 +779,27 @@ _FIT = [
     ),
     Mutant(
         "07.4",
+        "emptied_at_the_end",
+        "before the first batch .grad is empty anyway",
+        says="not only after the step",
+        code=_FIT_HEAD
+        + """
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+        if norm.isfinite():
+            optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        norms.append(norm.item())
+    return losses, norms
+""",
+    ),
+    Mutant(
+        "07.4",
         "piles_up",
         "without zero_grad() there are no zeros that could push",
         says="gradients of earlier batches move the weights once more",
-        code=_FIT_HEAD
+        code=_FIT_HEAD.replace("    for", "    optimizer.zero_grad()\n    for", 1)
         + """
         loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), max_norm)
@@ -1206,15 +1238,15 @@ def used(calls):
 """,
     "07.2": """
 def train_epoch(model, loader, loss_fn, optimizer):
-    seen = []
+    total, rows = torch.zeros(()), 0
     for x, y in loader:
         model.train().zero_grad()
         loss = loss_fn(model(x), y)
         loss.backward()
         optimizer.step()
-        seen.append((float(loss.detach()), y.shape[0]))
-    weighted = [mean * rows for mean, rows in seen]
-    return sum(weighted) / sum(rows for _, rows in seen)
+        total += loss.detach() * y.shape[0]
+        rows += y.shape[0]
+    return float(total / rows)
 """,
     "07.3": """
 @contextmanager
