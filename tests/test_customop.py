@@ -205,6 +205,14 @@ def test_names_come_from_forward_with_and_without_ctx():
         assert found.ok
 
 
+def test_an_output_that_is_not_differentiated_is_left_out():
+    found = customop.check(lambda x: (x * 2, x.detach().mean()), X)
+    assert found.ok
+    assert [one.name for one in found.outputs] == ["out 0"]
+    assert "`out 1` doesn't require grad" in found.remarks[0].text
+    assert gradcheck(lambda x: (x * 2, x.detach().mean()), (X,))
+
+
 def test_outputs_may_have_names():
     found = customop.check(lambda x: {"loss": x.sum(), "top": x.argmax()}, X)
     assert [one.name for one in found.outputs] == ["loss"]
@@ -319,6 +327,7 @@ def test_every_text_fits_80_columns(name):
         ((lambda x: torch.view_as_complex(x), torch.ones(2, 2)), "returns complex ones"),
         ((torch.sin, X.to_sparse()), "expected dense tensors, got `x` that is torch.sparse_coo"),
         ((torch.sin, X.to("meta")), "expected dense tensors, got `x` that is without numbers"),
+        ((lambda x: x.to_sparse(), X), "to return dense tensors; let it end with"),
         ((torch.argmax, X), "expected argmax to return numbers with a derivative, got torch.int64"),
         ((lambda x: "text", X), "expected the lambda to return a tensor, or a tuple"),
         ((lambda x: x[x > 0.5 + 1e-9], X), "to return the same shapes for inputs that are close"),

@@ -131,9 +131,14 @@ class _Check:
 
     def _describe(self) -> tuple[Argument, ...]:
         outputs = self.subject.outputs(self.subject.copies(grad=True))
+        loose = [name for name, one in outputs.items() if not one.requires_grad]
+        if len(loose) < len(outputs):  # then they are meant so; where all are, the graph was cut
+            self.subject.left_out.update(loose)
+            self.remarks += map(_not_differentiated, loose)
         return tuple(
             Argument(name, tuple(one.shape), str(one.dtype).removeprefix("torch."))
             for name, one in outputs.items()
+            if name not in self.subject.left_out
         )
 
     def _is_wrong(self) -> bool:
@@ -267,6 +272,13 @@ class _Check:
 
 def _rows(matrix: Tensor) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(row) for row in matrix.tolist())
+
+
+def _not_differentiated(name: str) -> Remark:
+    return Remark(
+        "not_differentiated", "note",
+        f"`{name}` doesn't require grad, so nothing flows back from it; it was left out.",
+    )  # fmt: skip
 
 
 def _cut(output: Argument) -> Remark:

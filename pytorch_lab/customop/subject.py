@@ -29,6 +29,7 @@ class Subject:
         starts: their values in double precision, without a graph.
         arguments: the names of all that a Function's forward takes; empty for other functions.
         seeded: whether each call is given the same random numbers.
+        left_out: names of outputs that are not differentiated.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Subject:
         self.starts = list(starts)
         self.arguments = tuple(arguments)
         self.seeded = False
+        self.left_out: set[str] = set()
         self._invoke = invoke
 
     def copies(self, *, grad: bool = False, only: int | None = None) -> list[Tensor]:
@@ -94,7 +96,16 @@ class Subject:
                 f"check(fn, *inputs) compares derivatives of real numbers, and {self.name} returns "
                 "complex ones; torch.autograd.gradcheck knows their two derivatives."
             )
-        found = {name: value for name, value in named.items() if value.is_floating_point()}
+        if any(value.layout != torch.strided or value.is_nested for value in named.values()):
+            raise UsageError(
+                f"check(fn, *inputs) expected {self.name} to return dense tensors; let it end with "
+                "`.to_dense()`."
+            )
+        found = {
+            name: value
+            for name, value in named.items()
+            if value.is_floating_point() and name not in self.left_out
+        }
         if not found:
             raise UsageError(
                 f"check(fn, *inputs) expected {self.name} to return numbers with a derivative, got "

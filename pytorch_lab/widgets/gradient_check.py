@@ -6,6 +6,7 @@ What backward gives wrongly is coloured by how far it is off, and carries a sign
 Jacobian is cut down to the rows and columns in which something is wrong.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -142,19 +143,17 @@ def _still(page: dict[str, Any]) -> str:
     said = "".join(f"<p>{prose.to_html(line)}</p>" for line in lines if line)
     if not (page["cells"] and page["columns"]):
         return said
-    longest = max(map(len, page["columns"]))
-    cell_width = min(max(LETTER * longest + 10, LEAST_CELL), MOST_CELL)
-    width = NAME + cell_width * len(page["columns"]) + 8
-    picture = svg.Picture(width, ROW * (len(page["rows"]) + 1) + 12, page["verdict"])
+    widths = [min(max(LETTER * len(one) + 10, LEAST_CELL), MOST_CELL) for one in page["columns"]]
+    starts = list(itertools.accumulate(widths, initial=NAME))
+    picture = svg.Picture(starts[-1] + 8, ROW * (len(page["rows"]) + 1) + 12, page["verdict"])
     for c, name in enumerate(page["columns"]):
-        end = NAME + cell_width * (c + 1) - 6
-        shown = svg.clip(name, cell_width - 6, 11)
-        picture.text(end, ROW - 8, shown, size=11, fill=svg.QUIET, text_anchor="end")
+        shown = svg.clip(name, widths[c] - 6, 11)
+        picture.text(starts[c + 1] - 6, ROW - 8, shown, size=11, fill=svg.QUIET, text_anchor="end")
     for r, (name, cells) in enumerate(zip(page["rows"], page["cells"], strict=True)):
         y = ROW * (r + 1)
         picture.text(4, y + 16, svg.clip(name, NAME - 8, 11), size=11, fill=svg.QUIET)
         for c, cell in enumerate(cells):
-            _still_cell(picture, NAME + cell_width * c, y, cell_width, cell)
+            _still_cell(picture, starts[c], y, widths[c], cell)
     return picture.img() + said
 
 
