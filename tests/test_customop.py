@@ -1,6 +1,7 @@
 """`customop.check`: the verdict is gradcheck's own, the numbers are those of torch.func, and the
 sentence names the mistake that was planted."""
 
+import functools
 import json
 import random
 import warnings
@@ -211,6 +212,34 @@ def test_an_output_that_is_not_differentiated_is_left_out():
     assert [one.name for one in found.outputs] == ["out 0"]
     assert "`out 1` doesn't require grad" in found.remarks[0].text
     assert gradcheck(lambda x: (x * 2, x.detach().mean()), (X,))
+
+
+def test_what_has_no_effect_is_noted():
+    """The sign of a number is flat, and autograd says so too: both are right, nothing learns."""
+    found = customop.check(lambda x, threshold: x * torch.sign(x - threshold).relu(), X, X - 1)
+    assert found.ok
+    (note,) = found.remarks
+    assert note.text.startswith("All derivatives by `threshold` are 0, in both")
+
+
+def test_an_operator_of_ones_own_is_checked_like_a_function():
+    @torch.library.custom_op("pytorchlab::square", mutates_args=())
+    def own(x: torch.Tensor, times: float) -> torch.Tensor:
+        return x * x * times
+
+    without = customop.check(own, X, 2.0)
+    assert "no autograd formula was registered" in without.problems[0].text
+    own.register_autograd(
+        lambda ctx, g: (4 * ctx.saved_tensors[0] * g, None),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]),
+    )
+    assert customop.check(own, X, 2.0).function == "pytorchlab::square"
+    assert customop.check(own, X, 2.0).ok
+    assert "is 2 times the right one" in customop.check(own, X, 1.0).problems[0].text
+
+
+def test_the_name_of_a_partial_is_that_of_its_function():
+    assert customop.check(functools.partial(torch.softmax, dim=0), X).function == "softmax"
 
 
 def test_outputs_may_have_names():

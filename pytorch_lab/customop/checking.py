@@ -11,7 +11,7 @@ mistake has that shape.
 
 import math
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import torch
@@ -38,6 +38,7 @@ from pytorch_lab.customop.record import (
     Remark,
 )
 from pytorch_lab.customop.refusals import refusal
+from pytorch_lab.customop.second import gradient_of
 from pytorch_lab.customop.subject import Subject, subject_of
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.patient import left_as_found
@@ -210,6 +211,14 @@ class _Check:
                 )  # fmt: skip
 
     def _notes(self, outputs: int) -> Iterator[Remark]:
+        for argument in self.subject.inputs:
+            mine = [block for block in self.blocks if block.input == argument]
+            if all(_is_still(block) for block in mine) and any(block.states for block in mine):
+                yield Remark(
+                    "no_effect", "note",
+                    f"All derivatives by `{argument.name}` are 0, in both: at these numbers "
+                    "nothing depends on it, and it would not learn.",
+                )  # fmt: skip
         states = [state for block in self.blocks for row in block.states for state in row]
         kinks, unsure = states.count(KINK), states.count(UNSURE)
         if kinks:
@@ -234,40 +243,19 @@ class _Check:
             )  # fmt: skip
 
     def _second(self) -> GradientCheck:
-        """The same check of the gradient, as a function of the inputs and of `grad_output`."""
-        subject = self.subject
-        many = len(subject.inputs)
-        outputs = subject.outputs(subject.copies(grad=True))
-        seeds = [
-            torch.linspace(0.5, 1.5, one.numel(), dtype=one.dtype, device=one.device).view_as(one)
-            for one in outputs.values()
-        ]
-        names = [
-            Argument("grad_output" if len(seeds) == 1 else f"grad_{one.name}", one.shape, one.dtype)
-            for one in self.outputs
-        ]
-
-        def gradient(values: Sequence[Tensor]) -> dict[str, Tensor]:
-            leaves = [v if v.requires_grad else v.detach().requires_grad_() for v in values[:many]]
-            with torch.enable_grad():
-                found = list(subject.outputs(leaves).values())
-                live = [(one, v) for one, v in zip(found, values[many:], strict=True)
-                        if one.requires_grad]  # fmt: skip
-                grads = torch.autograd.grad(
-                    [one for one, _ in live], leaves, [v for _, v in live],
-                    create_graph=True, allow_unused=True, materialize_grads=True,
-                )  # fmt: skip
-            return {f"grad {a.name}": g for a, g in zip(subject.inputs, grads, strict=True)}
-
-        starts = [*subject.starts, *(seed.detach() for seed in seeds)]
-        deeper = Subject(
-            f"the gradient of {subject.name}", (*subject.inputs, *names), starts, gradient
-        )
+        deeper = gradient_of(self.subject, self.outputs)
         found = _Check(deeper, self.eps, self.tolerance)
         if probes.is_once_only(deeper):
-            found.remarks.append(_once(subject.name))
+            found.remarks.append(_once(self.subject.name))
             return found._record()
         return found.run(second=False)
+
+
+def _is_still(block: Block) -> bool:
+    """Whether backward and the differences of forward both say 0 everywhere."""
+    return not any(
+        value for side in (block.analytic, block.numeric) for row in side for value in row
+    )
 
 
 def _rows(matrix: Tensor) -> tuple[tuple[float, ...], ...]:

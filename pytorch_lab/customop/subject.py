@@ -4,7 +4,9 @@ It is called many times: with a new copy of its inputs each time, so that a func
 to them disturbs nobody.
 """
 
+import functools
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -208,7 +210,10 @@ def _argument_names(fn: Any, function: Any, many: int) -> list[str]:
 def _name(fn: Any) -> str:
     if isinstance(fn, torch.nn.Module):
         return type(fn).__name__
-    name = getattr(fn, "__name__", "") or type(fn).__name__
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    registered = re.fullmatch(r"<CustomOpDef\((.+)\)>", repr(fn))  # of torch.library.custom_op
+    name = registered[1] if registered else getattr(fn, "__name__", "") or type(fn).__name__
     return "the lambda" if name == "<lambda>" else name
 
 

@@ -50,7 +50,9 @@ class GradientPicture(LessonPiece, stem="gradient_check"):
 
     def __init__(self, found: GradientCheck) -> None:
         self.found = found
-        pages = [_page(one) for one in (found, found.second) if one is not None]
+        pages = [_page("gradient", found)]
+        if found.second:
+            pages.append(_page("the gradient of the gradient", found.second))
         super().__init__({"pages": pages})
 
     def to_html(self) -> str:
@@ -61,7 +63,7 @@ class GradientPicture(LessonPiece, stem="gradient_check"):
         return str(self.found)
 
 
-def _page(found: GradientCheck) -> dict[str, Any]:
+def _page(name: str, found: GradientCheck) -> dict[str, Any]:
     """One Jacobian: of the function, or of its gradient."""
     rows = _places(found.outputs)
     columns = _places(found.inputs)
@@ -76,7 +78,7 @@ def _page(found: GradientCheck) -> dict[str, Any]:
     shown_rows = _chosen(len(rows), {r for r, _ in wrong}, MOST_ROWS)
     shown_columns = _chosen(len(columns), {c for _, c in wrong}, MOST_COLUMNS)
     return {
-        "name": "the gradient of the gradient" if found.function.startswith("the ") else "gradient",
+        "name": name,
         "verdict": headline(found),
         "tone": found.own_verdict,
         "columns": [arg.element(j) for arg, j in (columns[c] for c in shown_columns)],
