@@ -38,7 +38,7 @@ def _twice(_error: Exception, message: str, _watch: Watch) -> str:
 def _in_place(_error: Exception, message: str, watch: Watch) -> str:
     if "modified by an inplace operation" not in message:
         return ""
-    stepped = any(use.turn == watch.turn and use.moved for use in watch.uses)
+    stepped = any(use.turn == watch.turn and use.norm for use in watch.uses)
     if stepped:
         return (
             "The graph saved the weights of its forward, and the optimizer has stepped since: they "

@@ -120,8 +120,7 @@ def _nothing(run: LoopRun, watch: Watch) -> Iterator[Remark]:
         if cleared
         else "no gradient has come to the parameters when step runs"
     )
-    moved = sum(use.moved for use in empty)
-    if not moved:
+    if not any(run.motions):
         yield Remark(
             "nothing moves", "problem",
             f"Nothing moves: {why}. {count(len(empty), 'call')} of optimizer.step(), and the "
@@ -131,13 +130,15 @@ def _nothing(run: LoopRun, watch: Watch) -> Iterator[Remark]:
 
 def _moved_by_zeros(run: LoopRun, watch: Watch) -> Iterator[Remark]:
     """Gradients that are zeros, and not None, let momentum and weight decay go on."""
-    pushed = [use for use in watch.uses if use.norm == 0 and use.moved]
+    found = {use.turn for use in watch.uses if use.norm != 0}
+    zeros = {use.turn for use in watch.uses if use.turn <= run.done} - found
+    pushed = [turn for turn in zeros if run.motions[turn - 1]]
     if pushed:
-        furthest = max(pushed, key=lambda use: use.moved)
+        furthest = max(run.motions[turn - 1] for turn in pushed)
         yield Remark(
             "moved by zeros", "problem",
             "All gradients were zero, not None, and the parameters moved all the same "
-            f"{turns_said([use.turn for use in pushed], run)}, by up to {short(furthest.moved)}: "
+            f"{turns_said(pushed, run)}, by up to {short(furthest)}: "
             "momentum and weight decay go on for zeros. With set_to_none=True, the default, step "
             "leaves such parameters alone.",
         )  # fmt: skip

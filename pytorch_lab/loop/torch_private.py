@@ -6,25 +6,25 @@ to keep no bytes.
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
 
 
-def version(tensor: torch.Tensor) -> Any:
-    """What changes with each write to the tensor.
+def versions(tensors: Iterable[torch.Tensor | None]) -> list[Any]:
+    """What changes with each write to one of the tensors.
 
     Example:
         >>> x = torch.zeros(2)
-        >>> before = version(x)
-        >>> version(x.add_(1)) == before
-        False
+        >>> before = versions([x, None])
+        >>> before == versions([x, None]), before == versions([x.add_(1), None])
+        (True, False)
     """
     try:
-        return tensor._version
+        return [None if tensor is None else tensor._version for tensor in tensors]
     except (AttributeError, RuntimeError):  # made in inference mode: it has none
-        return object()
+        return [object()]
 
 
 def saved(node: Any) -> Iterator[torch.Tensor]:
