@@ -58,8 +58,9 @@ def kept() -> Iterator[None]:
     finally:
         for switch, was in switches:
             switch(was)
-        if torch.get_default_device() != device:  # setting it installs a mode: not without need
-            torch.set_default_device(device)
+        if torch.get_default_device() != device:
+            # Setting a device installs a mode that stays; setting none takes it away.
+            torch.set_default_device(None if device.type == "cpu" else device)
         torch.set_rng_state(of_torch)
         if of_gpus:
             torch.cuda.set_rng_state_all(of_gpus)

@@ -139,6 +139,7 @@ def global_states():
         "warn": torch.is_warn_always_enabled(),
         "main": sys.modules["__main__"],
         "stdout": sys.stdout,
+        "modes": torch.overrides._get_current_function_mode_stack(),
     }
 
 
