@@ -319,7 +319,8 @@ def _graded(assignment: Path, handed_in: dict[str, NotebookNode], folder: Path) 
     (folder / "submitted").mkdir()
     for student, notebook in handed_in.items():
         nbformat.write(notebook, folder / "submitted" / f"{student}.ipynb")
-    rows = grade(folder / "submitted", assignment, folder / "out", workers=2).rows
+    # Nothing here hangs; a traceback through a deep recursion may take long on a busy machine.
+    rows = grade(folder / "submitted", assignment, folder / "out", workers=2, timeout_cell=120).rows
     written = list(csv.DictReader((folder / "out/grades.csv").read_text("utf-8").splitlines()))
     assert [(row["student"], row["exercise"], float(row["points"])) for row in written] == [
         (row.student, row.exercise, row.points) for row in rows
