@@ -615,6 +615,8 @@ import os, sys
 import torch
 from pytorch_lab import graph
 
+imported = torch.ones(1, requires_grad=True).exp()
+graph.of(imported).stepper()  # once, and not in each child
 for _ in range(20):
     child = os.fork()
     if child == 0:  # ends as Python ends, not with _exit
