@@ -125,7 +125,7 @@ def tensor(*, shape=b"(K\x02t", stride=b"(K\x01t", offset=b"K\x00", count=b"K\x0
         + count + b"tQ"
     )  # fmt: skip
     made = name("torch._utils", "_rebuild_tensor_v2") + b"(" + storage + offset + shape + stride
-    return START + b"}(" + text(b"w") + made + b"\x89}tRu."
+    return START + b"}(" + text(b"w") + made + b"\x89}t" + b"Ru."
 
 
 FORGED = {

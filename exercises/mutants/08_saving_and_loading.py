@@ -106,7 +106,7 @@ def snapshot(model):
 _REST = """
     if isinstance(thing, np.ndarray):
         return torch.from_numpy(thing)
-    if isinstance(thing, Mapping):
+    if isinstance(thing, dict):
         return {key: plain(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple):
         return type(thing)(map(plain, thing))
@@ -167,7 +167,7 @@ def plain(thing):
             raise TypeError("set")
         return value
 
-    if isinstance(thing, Mapping):
+    if isinstance(thing, dict):
         return {key: one(value) for key, value in thing.items()}
     return one(thing)
 """,
@@ -642,7 +642,7 @@ def plain(thing):
             return torch.tensor(thing)
         case torch.Tensor() | None | bool() | int() | float() | str():
             return thing
-        case Mapping():
+        case dict():
             return dict(zip(thing.keys(), [plain(value) for value in thing.values()]))
         case list():
             return [plain(value) for value in thing]
