@@ -47,9 +47,11 @@ def run(notebooks: Sequence[bytes], how: How) -> tuple[list[Record], str]:
     with _starting:
         warm = provisioner.door().run if how.sandbox else None
     folder = scratch.make("anywhere")
+    pytest = Pytest(how.timeout_cell, warm, how.memory_bytes)
     try:
         for number, notebook in enumerate(notebooks):
             (folder / f"{number:05}.ipynb").write_bytes(notebook)
-        return Pytest(how.timeout_cell, warm, how.memory_bytes)(folder)
+        return pytest(folder)
     finally:
+        pytest.stop()
         scratch.remove(folder)

@@ -1,16 +1,17 @@
-"""One pytest process with nbval: a folder of overlaid notebooks in, a record per exercise out."""
+"""pytest with nbval: a folder of overlaid notebooks in, a record per exercise out."""
 
 import json
 import math
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TextIO
 
 from pytorch_lab.grading.statuses import FROM_RUN
 from pytorch_lab.grading.trouble import one_line
@@ -30,15 +31,25 @@ Record = dict[str, Any]
 _KEYS = {"submission", "exercise", "status", "reason", "shown"}
 
 
-@dataclass
 class Pytest:
-    """Runs the notebooks of a folder; nothing of the user's own pytest settings takes part."""
+    """Runs the notebooks of a folder; nothing of the user's own pytest settings takes part.
 
-    timeout_cell: int
-    warm: Path | None  # the folder of the warm worker; None without a sandbox
-    memory_bytes: int = 0  # for a kernel in the sandbox; 0 for what it may use by default
-    running: set[subprocess.Popen[bytes]] = field(default_factory=set)
-    stopped: bool = False
+    The first run starts a process that has pytest and nbval imported; each run is a fork of it.
+
+    Args:
+        timeout_cell: seconds that one cell may run.
+        warm: the folder of the warm worker; None without a sandbox.
+        memory_bytes: what a kernel in the sandbox may use; 0 for what it may by default.
+    """
+
+    def __init__(self, timeout_cell: int, warm: Path | None, memory_bytes: int = 0) -> None:
+        self.timeout_cell = timeout_cell
+        self.warm = warm
+        self.memory_bytes = memory_bytes
+        self._asking = threading.Lock()
+        self._ready: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+        self._running: set[int] = set()
+        self._stopped = False
 
     def __call__(
         self, folder: Path, *options: str, heard: Callable[[Record], None] | None = None
@@ -52,53 +63,74 @@ class Pytest:
         """
         config, log = folder / "pytest.ini", folder / "pytest.log"
         config.write_text("[pytest]\n", "utf-8")
-        verdicts, told = os.pipe()
-        command = [
-            *(sys.executable, "-m", "pytest", "-q", "--tb=line", "--noconftest"),
-            *(
-                "-p",
-                "pytorch_lab.grading.running.plugin",
-                "-p",
-                "nbval.plugin",
-                "-p",
-                "no:cacheprovider",
-            ),
+        arguments = [
+            *("-q", "--tb=line", "--noconftest", "-p", "no:cacheprovider"),
             *("-c", str(config), "--rootdir", str(folder)),
             f"--nbval-cell-timeout={self.timeout_cell}",
-            *("--lab-results", str(told), *options, str(folder)),
+            *options,
         ]
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
         if self.warm is not None:
-            command += ["--lab-sandbox", f"--lab-memory={self.memory_bytes}"]
-            env[ATTACH] = str(self.warm)
-        with log.open("wb") as output:
-            process = subprocess.Popen(  # the command is ours
-                command, cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT,
-                pass_fds=[told], start_new_session=True,
-            )  # fmt: skip
-        os.close(told)
-        self.running.add(process)
-        if self.stopped:
-            process.kill()
+            arguments += ["--lab-sandbox", f"--lab-memory={self.memory_bytes}"]
         found = []
-        with open(verdicts, encoding="utf-8", errors="replace") as lines:
-            for record in filter(None, map(record_in, lines)):
+        with self._begun([*arguments, str(folder)], log) as (verdicts, told):
+            for record in filter(None, map(record_in, verdicts)):
                 found.append(record)
                 if heard is not None:
                     heard(record)
-        code = process.wait()
-        self.running.discard(process)
-        if code not in (0, 1):
+            code = told.readline().strip()
+        if code not in ("0", "1"):
             said = one_line(log.read_text("utf-8", errors="replace")[-2000:])[-300:]
-            return found, f"it ended with code {code}: {said}"
+            return found, f"it ended with code {code or 'none'}: {said}"
         return found, ""
 
+    @contextmanager
+    def _begun(self, arguments: list[str], log: Path) -> Iterator[tuple[TextIO, TextIO]]:
+        """A run: what it writes of verdicts, and of itself."""
+        (verdicts, to_verdicts), (told, to_told) = os.pipe(), os.pipe()
+        with (
+            open(verdicts, encoding="utf-8", errors="replace") as records,
+            open(told, encoding="utf-8") as words,
+        ):
+            with log.open("wb") as output, self._asking:  # one request at a time
+                with suppress(OSError):  # it has ended, and the log says why
+                    files = [to_verdicts, output.fileno(), to_told]
+                    socket.send_fds(self._door(output), [json.dumps(arguments).encode()], files)
+                os.close(to_verdicts)
+                os.close(to_told)
+                number = words.readline()
+            if number:
+                self._running.add(int(number))
+            if self._stopped:
+                self.stop()
+            yield records, words
+            self._running.discard(int(number or 0))
+
+    def _door(self, log: IO[bytes]) -> socket.socket:
+        """Where a run is asked for."""
+        if self._ready is None:
+            mine, theirs = socket.socketpair()
+            env = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | _ENV
+            if self.warm is not None:
+                env[ATTACH] = str(self.warm)
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", f"{__package__}.ready", str(theirs.fileno())],
+                env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                pass_fds=[theirs.fileno()], start_new_session=True,
+            )  # fmt: skip
+            theirs.close()
+            self._ready = process, mine
+        return self._ready[1]
+
     def stop(self) -> None:
-        """End every process that runs, with the kernels below it."""
-        self.stopped = True
-        for process in list(self.running):
+        """End every run, with the kernels below it, and let none begin."""
+        self._stopped = True
+        for number in list(self._running):
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+                os.killpg(number, signal.SIGTERM)
+        if self._ready is not None:
+            process, asking = self._ready
+            asking.close()
+            process.wait()
 
 
 def record_in(line: str) -> Record | None:
