@@ -144,7 +144,16 @@ def test_a_gradient_made_and_cleared_inside_one_step_is_not_old():
 
     run = loop.run([whole_turn])
     assert run.remarks == ()
-    assert run.losses == loop.run().losses
+    assert (run.losses, run.grad_norms) == (loop.run().losses, loop.run().grad_norms)
+
+
+def test_two_backward_passes_inside_one_step_are_two():
+    def both(here):
+        here.loss.backward(retain_graph=True)
+        here.loss.backward()
+
+    run = loop.run(["zero_grad", "forward", "loss", both, "step"], turns=3)
+    assert [remark.code for remark in run.remarks] == ["doubled"]
 
 
 def test_what_accumulation_leaves_over():

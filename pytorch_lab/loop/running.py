@@ -20,7 +20,7 @@ from pytorch_lab.loop.problem import MakeOptimizer, MakeScheduler, Problem, held
 from pytorch_lab.loop.record import Failure, LoopRun, LoopRuns
 from pytorch_lab.loop.remarks import remarks
 from pytorch_lab.loop.steps import NO_GRAD, RIGHT, Given, Step, indented, parse
-from pytorch_lab.loop.watching import Watch, watched
+from pytorch_lab.loop.watching import Watch, watching
 from pytorch_lab.modules.patient import left_as_found
 
 TURNS, MOST_TURNS = 40, 100_000
@@ -77,9 +77,9 @@ def run(
         surroundings.seed(seed)
         torch.set_grad_enabled(True)
         problem = prepared(turns, model, batches, loss_fn, optimizer, scheduler)
-        with watched(problem) as watch, warnings.catch_warnings(record=True) as heard:
+        with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            return _Turns(steps, problem, watch, heard).record()
+            return _Turns(steps, problem, watching(problem), heard).record()
 
 
 def compare(orders: Mapping[str, Iterable[Given] | LoopRun], **options: Any) -> LoopRuns:
