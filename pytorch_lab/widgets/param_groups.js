@@ -33,10 +33,15 @@ function groupTable(state, choose) {
   return { table, buttons };
 }
 
+/** The pieces of a name between which a line may break: "body.", "norm1.", "weight". */
+function pieces(name) {
+  return name.split(/(?<=[._])/);
+}
+
 function rowOf({ name, size, says, lr, groups, lost, idle }) {
   return h("tr", { class: lost ? "groups-lost" : idle ? "groups-idle" : "" },
-    h("th", { scope: "row" }, h("code", {}, name)),
-    h("td", {}, lost && icon("warn"), groups.map(swatch), h("span", {}, says)),
+    h("th", { scope: "row" }, h("code", {}, pieces(name).flatMap((piece) => [piece, h("wbr")]))),
+    h("td", { class: "groups-where" }, lost && icon("warn"), groups.map(swatch), h("span", {}, says)),
     h("td", {}, lr), h("td", { class: "groups-more" }, size));
 }
 
@@ -71,5 +76,5 @@ function render({ model, el }) {
   const stop = follow(model, (state) => open(state, { root, say }));
   return () => { stop(); close(); };
 }
-export { picked };
+export { picked, pieces };
 export default { render };

@@ -33,7 +33,8 @@ function runner(number) {
   const head = draw("circle", { class: `race-head race-${number}`, r: 8 });
   const label = draw("text", { class: "race-number", "text-anchor": "middle" }, String(number + 1));
   return {
-    parts: [line, head, label],
+    line,
+    marks: [head, label],
     go({ places, lines }, step) {
       const [x, y] = placeAt(places, step);
       line.setAttribute("d", wayTo(lines, step));
@@ -162,7 +163,8 @@ function render({ model, el }) {
     }
     const picture = ground(now);
     runners = now.racers.map((_, i) => runner(i));
-    picture.append(...runners.flatMap(({ parts }) => parts));
+    // A head stays readable where other ways cross it.
+    picture.append(...runners.map(({ line }) => line), ...runners.flatMap(({ marks }) => marks));
     holder.replaceChildren(picture);
     rows = now.racers.map(legendRow);
     legend.replaceChildren(...rows.map(({ element }) => element));

@@ -98,11 +98,12 @@ def still(path: StepPath, place: Surface) -> str:
         drawing.path(line, fill="none", stroke=svg.LINE)
     for goal in place.goals:
         drawing.path(_cross(*frame.at(*goal)), fill="none", stroke=svg.INK, stroke_width=1.5)
+    ways = [way(racer, frame) for racer in path.racers]
+    for (_, lines), colour in zip(ways, COLOURS, strict=False):
+        drawing.path(_drawn(lines), fill="none", stroke=colour, stroke_width=1.8)
     for number, racer in enumerate(path.racers):
         colour = COLOURS[number]
-        places, lines = way(racer, frame)
-        drawing.path(_drawn(lines), fill="none", stroke=colour, stroke_width=1.8)
-        x, y = places[-1]
+        x, y = ways[number][0][-1]
         drawing.path(_dot(x, y), fill=colour)
         drawing.text(x + 7, y - 5, str(number + 1), fill=colour, font_weight="600")
         base = frame.height + 22 + 20 * number

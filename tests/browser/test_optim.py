@@ -98,6 +98,15 @@ def test_the_race_is_moved_by_hand(stage):
     assert view.keys() == []
 
 
+def test_no_way_runs_over_the_head_of_another(stage):
+    view = stage(race())
+    kinds = view.page.locator(".race-picture > *").evaluate_all(
+        "all => all.map((one) => one.getAttribute('class').split(' ')[0])"
+    )
+    assert kinds.count("race-way") == kinds.count("race-head") == len(RACERS)
+    assert "race-way" not in kinds[kinds.index("race-head") :]
+
+
 def test_the_race_plays_to_its_end(stage):
     view = stage(race())
     view.page.clock.install()
@@ -167,6 +176,19 @@ def test_groups_read_well(stage, theme, zoom):
     view.axe()
     assert view.overflow() == 0
     view.picture(f"groups-{theme}-{zoom}")
+
+
+def test_a_long_name_breaks_between_its_words(stage):
+    view = stage(grouped(), zoom=2)
+    broken = view.page.locator("tbody th code").evaluate_all(
+        """all => all.flatMap((one) => [...one.childNodes]).filter((node) => {
+            const range = document.createRange();
+            range.selectNodeContents(node);
+            return node.nodeType === Node.TEXT_NODE && range.getClientRects().length > 1;
+        }).map((node) => node.data)"""
+    )
+    assert broken == []
+    assert view.overflow() == 0
 
 
 def test_a_group_picks_out_its_rows(stage):

@@ -5,7 +5,7 @@ import { load } from "./load.mjs";
 
 const { nearest } = await load("base", "piece", "lr_curve");
 const { placeAt, saysAt, wayTo } = await load("base", "piece", "race");
-const { picked } = await load("base", "piece", "param_groups");
+const { picked, pieces } = await load("base", "piece", "param_groups");
 
 test("the pointer reads the nearest step, also beyond both ends", () => {
   const places = [10, 20, 30, 40];
@@ -38,4 +38,9 @@ test("a chosen group picks its rows, no choice picks all", () => {
   assert.equal(picked(rows, null).length, 3);
   assert.deepEqual(picked(rows, 1), [rows[2]]);
   assert.deepEqual(picked(rows, 0), [rows[0], rows[2]]);
+});
+
+test("a name may break after a dot and after an underscore, and loses nothing", () => {
+  assert.deepEqual(pieces("body.0.in_proj_weight"), ["body.", "0.", "in_", "proj_", "weight"]);
+  assert.deepEqual(pieces("tensor (3,)"), ["tensor (3,)"]);
 });
