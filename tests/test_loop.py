@@ -242,6 +242,16 @@ def test_the_graph_that_hangs_on_total_is_counted_exactly():
     assert trained.held_bytes == (0, 0, 0, 0, 0)
 
 
+def test_weights_are_there_anyway_and_do_not_count_as_held():
+    """The second layer keeps its weights and 8 * 4 numbers, the first 8 * 3."""
+    run = loop.run(
+        ["forward", "loss", "total"],
+        turns=2, model=nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1)), optimizer=sgd,
+        batches=[(torch.randn(8, 3), None) for _ in range(2)], loss_fn=lambda out, _y: out.mean(),
+    )  # fmt: skip
+    assert run.held_bytes == (224, 448)
+
+
 def test_numbers_add_up_without_a_graph():
     run = loop.run([*RIGHT, "total.item"], turns=3)
     assert run.nodes == (0, 0, 0)
@@ -331,6 +341,17 @@ BAD = {
     ),
     "singles": (
         lambda: loop.run(model=net(), batches=[torch.ones(3)], optimizer=sgd), "a pair (x, y)",
+    ),
+    "no parameters": (
+        lambda: loop.run(model=nn.ReLU(), batches=pairs(), optimizer=sgd),
+        "`optimizer` as a function that makes one, got ValueError: optimizer got an empty",
+    ),
+    "lazy": (
+        lambda: loop.run(model=nn.LazyLinear(2), batches=pairs(), optimizer=sgd), "lazy module",
+    ),
+    "makes no schedule": (
+        lambda: loop.run(scheduler=lambda opt: torch.optim.lr_scheduler.StepLR(opt)),
+        "`scheduler` as a function that makes one, got TypeError",
     ),
     "scheduler": (lambda: loop.run(scheduler=3), "`scheduler` as a scheduler"),
     "another's": (

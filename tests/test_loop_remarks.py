@@ -41,6 +41,10 @@ SAID = {
         ["zero_grad", "forward", "loss", "backward(retain_graph=True)", "backward", "step"],
         {"doubled"}, None,
     ),
+    "graph kept for nothing": (
+        ["zero_grad", "forward", "loss", "backward(retain_graph=True)", "step"],
+        {"graph kept"}, None,
+    ),
     "no step": (RIGHT[:-1], {"no step"}, None),
     "no backward": (["zero_grad", "forward", "loss", "step"], {"no backward"}, None),
     "clipped": (
@@ -191,6 +195,10 @@ def test_training_in_eval_mode_is_a_problem_where_modules_differ():
     )
 
 
+def test_a_module_frozen_on_purpose_is_no_trouble():
+    assert own(["train", "model[1].eval()", *RIGHT]).remarks == ()
+
+
 def test_looking_in_training_mode_is_a_problem_where_modules_differ():
     """Case of DeepHyperX issue 51: no_grad alone does not make an evaluation."""
     (remark,) = own([*RIGHT, "no_grad", "forward", "loss"]).problems
@@ -220,3 +228,13 @@ def test_torchs_warning_of_a_broadcast_is_passed_on():
     )  # fmt: skip
     (remark,) = run.remarks
     assert "target size (torch.Size([4])) that is different to the input size" in remark.text
+
+
+def test_what_a_kept_graph_holds():
+    """A Linear of 3 inputs keeps its batch of 8: 96 bytes."""
+    run = loop.run(
+        ["zero_grad", "forward", "loss", "backward(retain_graph=True)", "step"],
+        turns=2, model=nn.Linear(3, 1), batches=[(torch.randn(8, 3), None)], optimizer=sgd(),
+        loss_fn=lambda out, _y: out.mean(),
+    )  # fmt: skip
+    assert "it still holds 96 bytes" in run.remarks[0].text

@@ -76,7 +76,7 @@ def prepared(
     if ready is None:
         ready = _made(optimizer or _plain, net)
     if _makes(scheduler):
-        schedule = scheduler(ready)
+        schedule = _called("scheduler", scheduler, ready)
     elif schedule is None:
         schedule = torch.optim.lr_scheduler.StepLR(ready, step_size=10, gamma=0.5)
     _same_optimizer(schedule, ready)
@@ -101,13 +101,23 @@ def _makes(thing: Any) -> bool:
 
 
 def _made(make: Any, model: nn.Module) -> Optimizer:
-    made = make(model.parameters()) if callable(make) else make
+    made = _called("optimizer", make, model.parameters()) if callable(make) else make
     if not isinstance(made, Optimizer):
         raise UsageError(
             "loop.run(...) expected `optimizer` as an optimizer, or as a function that makes one "
             f"from parameters, such as lambda p: torch.optim.SGD(p, lr=0.1), got {made!r:.60}."
         )
     return made
+
+
+def _called(name: str, make: Callable[..., Any], given: Any) -> Any:
+    try:
+        return make(given)
+    except Exception as error:
+        raise UsageError(
+            f"loop.run(...) expected `{name}` as a function that makes one, got "
+            f"{type(error).__name__}: {message_of(error)}."
+        ) from error
 
 
 def _copied(*things: Any) -> tuple[Any, ...]:
@@ -142,6 +152,11 @@ def _drawn(batches: Iterable[Any], turns: int) -> Iterator[tuple[Any, Any]]:
 def _check(model: Any, batches: Any, optimizer: Any) -> None:
     if not isinstance(model, nn.Module):
         raise UsageError(f"loop.run(...) expected `model` as an nn.Module, got {model!r:.60}.")
+    if any(nn.parameter.is_lazy(parameter) for parameter in model.parameters()):
+        raise UsageError(
+            "loop.run(...) expected `model` with all its parameters, got a lazy module that has "
+            "not run yet; send one batch through it first."
+        )
     if optimizer is None or batches is None:
         missing = "optimizer" if optimizer is None else "batches"
         raise UsageError(

@@ -100,6 +100,17 @@ def _growth(run: LoopRun, _watch: Watch) -> Iterator[Remark]:
     )  # fmt: skip
 
 
+def _kept(run: LoopRun, watch: Watch) -> Iterator[Remark]:
+    """The graph of the last loss was walked, and is still whole."""
+    walked = watch.trained and watch.forwards[-1] is watch.trained[-1]
+    if walked and watch.kept_bytes and not run.failure:
+        yield Remark(
+            "graph kept", "note",
+            f"backward left the last graph whole: it still holds {_bytes(watch.kept_bytes)}. "
+            "retain_graph=True is for a second backward through the same graph.",
+        )  # fmt: skip
+
+
 def _bytes(number: int) -> str:
     return f"{number:,} bytes" if number < 10_000 else f"{number / 1024:,.0f} KiB"
 
@@ -130,5 +141,5 @@ def _warnings(heard: Sequence[Any]) -> Iterator[Remark]:
 
 
 FINDERS: tuple[Callable[[LoopRun, Watch], Iterator[Remark]], ...] = (
-    *gradient_remarks.FINDERS, _rates, _modes, _growth, _losses,
+    *gradient_remarks.FINDERS, _rates, _modes, _growth, _kept, _losses,
 )  # fmt: skip

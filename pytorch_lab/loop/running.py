@@ -118,7 +118,8 @@ class _Turns:
     ) -> None:
         self.steps, self.problem, self.watch, self.heard = steps, problem, watch, heard
         self.names = problem.names()
-        self.hanging = Hanging({p.untyped_storage().data_ptr() for p in watch.parameters})
+        self.own = {p.untyped_storage().data_ptr() for p in watch.parameters}
+        self.hanging = Hanging(self.own)
         self.losses: list[float] = []
         self.motions: list[float] = []
         self.rates: list[float] = []
@@ -138,6 +139,7 @@ class _Turns:
             self.motions.append(float((at - before).norm()))
             self.rates.append(float(self.problem.optimizer.param_groups[0]["lr"]))
             self.hung.append(self.hanging.on(self.names["total"]))
+        _, self.watch.kept_bytes = Hanging(self.own).on(self.names.get("loss"))
         return self._recorded(failure)
 
     def _turn(self, turn: int) -> Failure | None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils import parameters_to_vector
 
 from pytorch_lab.loop.problem import Problem
 from pytorch_lab.loop.torch_private import versions
@@ -51,7 +50,7 @@ class Forward:
     """The model ran."""
 
     turn: int
-    training: bool  # whether all of its modules were in training mode
+    training: bool  # whether the model was in training mode
     recorded: bool  # whether autograd was on
 
 
@@ -59,13 +58,14 @@ class Watch:
     """Everything that was seen, in the order in which it happened."""
 
     def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         groups = problem.optimizer.param_groups
         both = [*problem.model.parameters(), *(p for g in groups for p in g["params"])]
         self.parameters = list(dict.fromkeys(both))  # each once
         self.turn, self.step = 0, ""
         self.rate = float(groups[0]["lr"])  # before the first turn
+        self.kept_bytes = 0  # by the graph of the last loss, when all is over
         self.early = 0  # calls of scheduler.step() before the first optimizer.step()
-        self._modules = list(problem.model.modules())
         self.uses: list[Use] = []
         self.changes: list[Change] = []
         self.events: list[Use | Change] = []  # both, in the order in which they happened
@@ -85,8 +85,8 @@ class Watch:
 
     def vector(self) -> torch.Tensor:
         """All parameters as one vector."""
-        with torch.no_grad():
-            return parameters_to_vector(self.parameters)
+        home = self.parameters[0].device
+        return torch.cat([p.detach().reshape(-1).to(home) for p in self.parameters])
 
     def look(self) -> None:
         """See what the step that ran did to the gradients."""
@@ -109,7 +109,9 @@ class Watch:
 
     def behaving(self) -> str:
         """The kinds of modules that do other things in training than in evaluation."""
-        kinds = {type(one).__name__ for one in self._modules if isinstance(one, MOODY)}
+        kinds = {
+            type(one).__name__ for one in self.problem.model.modules() if isinstance(one, MOODY)
+        }
         return " and ".join(sorted(kinds))
 
     # ------------------------------------------------------------------- called by torch's hooks
@@ -127,7 +129,7 @@ class Watch:
 
     def ran(self, *_: Any) -> None:
         """The model's forward ended."""
-        training = all(module.training for module in self._modules)
+        training = self.problem.model.training
         self.forwards.append(Forward(self.turn, training, torch.is_grad_enabled()))
 
     def begins(self, *_: Any) -> None:
