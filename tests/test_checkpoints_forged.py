@@ -167,6 +167,12 @@ def test_numbers_that_nobody_can_spell(tmp_path):
     assert live.entries[1].text == "a number of 19,932 bits"
 
 
+@pytest.mark.parametrize("dtype", [b"\x88", b"N", b")", text(b"f8")])
+def test_a_number_of_numpy_without_its_dtype(tmp_path, dtype):
+    scalar = name("numpy._core.multiarray", "scalar") + dtype + text(b"x") + b"\x86R."
+    assert looked(archive(tmp_path / "numpy.pt", ("a/data.pkl", START + scalar))).opens == "listed"
+
+
 def test_long_names_cost_little(tmp_path):
     """One name of 3 MB, forty levels deep: the paths would need 2 GB."""
     nested = START + b"}(" + text(b"k" * 3_000_000) + b"q\x00" + b"}(h\x00" * 38 + b"N" + b"u" * 39

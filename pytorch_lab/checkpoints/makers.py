@@ -146,10 +146,12 @@ def read_object(made: Any, item: Item) -> Item:
 
 
 def _numpy_dtype(made: Any) -> numpy.dtype | None:
-    code = made.arg(0) if isinstance(made, Made) and made.name == "numpy.dtype" else None
+    if not isinstance(made, Made) or made.name != "numpy.dtype":
+        return None
+    code = made.arg(0)
     try:
         found = numpy.dtype(code) if isinstance(code, str) else None
-    except TypeError:
+    except (TypeError, ValueError):
         return None
     state = made.state.items if isinstance(made.state, Row) else []
     swapped = len(state) > 1 and state[1] == ">"

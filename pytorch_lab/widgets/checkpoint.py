@@ -238,11 +238,14 @@ def _opened(root: Row) -> set[int]:
 def _state(tree: CheckpointTree, root: Row, is_open: set[int]) -> dict[str, Any]:
     listed = list(root.walk())
     lenses = _lenses(tree)
+    # It opens where something is wrong: a sound file whose names don't fit is no good news.
+    lens = next((i for i, one in enumerate(lenses) if not one["good"]), 0)
     problem = next((i for i, row in enumerate(listed) if row.status[0] == "-problem"), None)
     return {
         "type": tree.source,
-        "finding": lenses[0]["finding"],
-        "good": lenses[0]["good"],
+        "finding": lenses[lens]["finding"],
+        "good": lenses[lens]["good"],
+        "lens": lens,
         "totals": _totals(tree),
         "lenses": lenses,
         "columns": _columns(tree),

@@ -144,14 +144,14 @@ function header(view) {
   const { finding, good } = view.state.lenses[view.lens];
   return [
     h("p", { class: `lab-xray-finding ${good ? "lab-yes" : "lab-no"}` },
-      icon(good ? "+" : "-"), h("strong", {}, finding)),
+      icon(good ? "+" : "-"), h("strong", {}, prose(finding))),
     h("ul", { class: "lab-xray-totals" }, view.state.totals.map((total) => h("li", {}, total))),
   ];
 }
 
 function lensChooser(view) {
   const group = `${view.id}-lens`;
-  return h("fieldset", { class: "lab-xray-lenses" },
+  return view.state.lenses.length > 1 && h("fieldset", { class: "lab-xray-lenses" },
     h("legend", { class: "lab-hidden" }, "What to look for"),
     view.state.lenses.map(({ label }, i) => {
       const input = h("input", {
@@ -211,7 +211,7 @@ function open(state, { root, say, id }) {
   const rows = unpack(state);
   const foldable = rows.filter(({ kids }) => kids.length).map(({ index }) => index);
   const view = {
-    id, state, rows, say, lens: 0, chosen: null, found: null, columns: [],
+    id, state, rows, say, lens: state.lens ?? 0, chosen: null, found: null, columns: [],
     open: new Set(state.open), selected: state.selected, active: state.selected ?? 0,
   };
   const head = h("div", { class: "lab-xray-head" });

@@ -16,14 +16,10 @@ def picture(state: dict[str, Any], root: Row, is_open: set[int]) -> str:
     name = f"X-ray of {state['type']}: {state['finding']}"
     drawing = svg.Picture(WIDTH, height, name)
     _head(drawing, state, height)
+    lens = state.get("lens", 0)
     for place, (row, level) in enumerate(shown):
-        _row(
-            drawing,
-            row,
-            level - 1,
-            TOP + ROW * place,
-            folded=bool(row.kids) and id(row) not in is_open,
-        )
+        folded = bool(row.kids) and id(row) not in is_open
+        _row(drawing, row, level - 1, TOP + ROW * place, folded=folded, lens=lens)
     return drawing.img(f"{name}. {', '.join(state['totals'])}.")
 
 
@@ -59,9 +55,11 @@ def _mark(drawing: svg.Picture, x: float, y: float, *, good: bool, size: float) 
     drawing.path(d, fill="none", stroke=svg.GOOD if good else svg.BAD, **{"stroke-width": 2})
 
 
-def _row(drawing: svg.Picture, row: Row, level: int, top: float, *, folded: bool) -> None:
+def _row(
+    drawing: svg.Picture, row: Row, level: int, top: float, *, folded: bool, lens: int
+) -> None:
     base = top + 16
-    if not row.registered:
+    if row.status[lens].startswith("-") if lens else not row.registered:
         drawing.rect(8, top, WIDTH - 16, ROW, fill=svg.BAD_WASH)
     x = 16 + INDENT * level
     if row.kids:
@@ -77,7 +75,7 @@ def _row(drawing: svg.Picture, row: Row, level: int, top: float, *, folded: bool
                                   badge)]).strip()  # fmt: skip
     if STATUS - 12 - x > 24:
         drawing.text(x, base, svg.clip(rest, STATUS - 12 - x, 11), size=11, fill=svg.QUIET)
-    sign, word = row.status[0][0], row.status[0][1:]
+    sign, word = row.status[lens][0], row.status[lens][1:]
     if sign != " ":
         _mark(drawing, STATUS + 5, top + 12, good=sign == "+", size=8)
         colour = svg.GOOD if sign == "+" else svg.BAD

@@ -64,6 +64,23 @@ def test_the_lenses_ask_of_the_model_and_of_the_optimizer(stage, widget):
     expect(row(view, "[1]").locator(".lab-xray-status")).to_have_text("other shape")
 
 
+def test_a_sound_dict_whose_names_do_not_fit_opens_on_the_model(stage):
+    widget = lab.show(nn.DataParallel(net()).state_dict(), net())
+    view = stage(widget, width=1000)
+    expect(view.page.get_by_role("radio", name="Into the model")).to_be_checked()
+    expect(view.root).to_contain_text("9 of 9 tensors fit once module. is removed")
+    expect(row(view, "module.0.weight").locator(".lab-xray-status")).to_have_text("loads")
+    assert "would not load as it stands" in widget.to_html()
+    view.page.get_by_role("radio", name="The file").check()
+    expect(view.root).to_contain_text("nothing needs to be opened")
+
+
+def test_a_single_lens_is_no_choice(stage):
+    view = stage(lab.show({"w": torch.zeros(2)}), width=1000)
+    expect(view.page.get_by_role("searchbox")).to_be_visible()
+    expect(view.page.get_by_role("radio")).to_have_count(0)
+
+
 def test_a_finding_gives_its_code_whole(stage, widget):
     view = stage(widget, width=1000)
     row(view, "a prefix").click()
@@ -128,4 +145,8 @@ def test_a_way_is_chosen_by_key(stage, gap):
 
 
 def test_the_ways_in_little_room(stage, gap):
-    assert stage(gap, width=340).overflow() == 0
+    view = stage(gap, width=340)
+    assert view.overflow() == 0
+    for began in view.page.locator(".resume-began").all():  # the step is what a learner looks for
+        expect(began).to_be_visible()
+    view.picture("resume-narrow")
