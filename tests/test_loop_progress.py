@@ -138,6 +138,34 @@ def test_a_loop_that_is_left_is_closed():
     assert file.getvalue().splitlines()[-1].startswith("alone 2/2 100%")
 
 
+def test_another_thread_has_a_bar_of_its_own():
+    ours, theirs = io.StringIO(), io.StringIO()
+    for _ in loop.progress(range(1), "ours", file=ours):
+        work = lambda: list(loop.progress(range(2), "theirs", file=theirs))  # noqa: E731
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert theirs.getvalue().startswith("theirs 2/2")
+    assert ours.getvalue().startswith("ours 1/1")
+
+
+def test_a_terminal_without_blocks_gets_letters():
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, "ascii", write_through=True)
+    ran([1.0] * 100, file, label="épreuve")
+    first, *_, last = raw.getvalue().decode("ascii").splitlines()
+    assert first == "?preuve 30/100 ###        30% loss 1 (30 s, 1 min 10 s left)"
+    assert last == "?preuve 100/100 100% loss 1 (1 min 40 s)"
+
+
+def test_a_file_that_is_closed_does_not_end_the_training():
+    file, seen = io.StringIO(), []
+    for number in (bar := loop.progress(range(3), file=file)):
+        file.close()
+        seen.append(number)
+    assert (seen, bar.done) == ([0, 1, 2], 3)
+
+
 def test_an_error_of_the_items_is_theirs():
     def broken():
         yield 1

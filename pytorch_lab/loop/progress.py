@@ -10,6 +10,7 @@ HTML), in a terminal one line, in a file a line at the end. What it looks like o
 curve below the bar to fastprogress.
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
@@ -23,7 +24,15 @@ from pytorch_lab.loop.stopping import interrupts
 T = TypeVar("T")
 SHARE = 20  # drawing takes at most one part in so many of the time
 
-_open: list["Progress[Any]"] = []  # the loops that run now, the innermost last
+
+class _Open(threading.local):
+    """The loops that run now in this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.loops: list[Progress[Any]] = []
+
+
+_open = _Open()
 
 
 class Progress(Generic[T]):
@@ -109,18 +118,18 @@ class Progress(Generic[T]):
         self._series, self._told = {}, set()
         self._started_s = self._clock()
         self._inside = None
-        if _open:
-            self._root = _open[0]
-            _open[-1]._inside = self
+        if _open.loops:
+            self._root = _open.loops[0]
+            _open.loops[-1]._inside = self
         else:
             self._root, self._trail, self._screen = self, {}, screen(self._file)
-        _open.append(self)
+        _open.loops.append(self)
         self._draw(now=self._root is self)
 
     def _end(self) -> None:
         self.stopped = self.stopped or self.asked
-        if self in _open:
-            _open.remove(self)
+        if self in _open.loops:
+            _open.loops.remove(self)
         self._draw(last=self._root is self)
 
     # ------------------------------------------------------------------------------- the picture
@@ -144,7 +153,11 @@ class Progress(Generic[T]):
             bars.append(loop._bar())
             loop = loop._inside
         trail = {name: one.settled() for name, one in root._trail.items()}
-        root._screen.draw(bars, trail, last=last)
+        try:
+            root._screen.draw(bars, trail, last=last)
+        except (OSError, ValueError):  # closed, or a full disk: no reason to end a training
+            root._screen = None
+            return
         cost_s = self._clock() - began_s
         root._next_s = began_s + cost_s + max(root._screen.every_s, SHARE * cost_s)
 

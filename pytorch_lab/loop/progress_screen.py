@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from pytorch_lab import words
-from pytorch_lab.loop.progress_text import Bar, Trail, line, page
+from pytorch_lab.loop.progress_text import BLOCKS, Bar, Trail, line, page
 
 
 class Screen(Protocol):
@@ -57,7 +57,7 @@ class Terminal:
         """Write the line over the one before."""
         width = min(shutil.get_terminal_size().columns, words.WIDTH) - 1
         text = words.pad(words.clip(line(bars, last=last), width), width)
-        self._file.write(f"\r{text}\n" if last else f"\r{text}")
+        self._file.write(_spelled(f"\r{text}\n" if last else f"\r{text}", self._file))
         self._file.flush()
 
 
@@ -72,9 +72,20 @@ class Plain:
     def draw(self, bars: Sequence[Bar], trail: Trail, *, last: bool) -> None:
         """Write a line, but not for the beginning."""
         if self._begun or last:
-            self._file.write(line(bars, last=last) + "\n")
+            self._file.write(_spelled(line(bars, last=last) + "\n", self._file))
             self._file.flush()
         self._begun = True
+
+
+def _spelled(text: str, file: Any) -> str:
+    """The text in letters that the file can take."""
+    encoding = getattr(file, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = text.translate({ord(block): "#" for block in BLOCKS[1:]})
+        return plain.encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def screen(file: Any = None) -> Screen:

@@ -1,5 +1,7 @@
 """The loop room in a page: one order, several beside each other, by pointer and by keyboard."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -74,3 +76,18 @@ def test_one_order_reads_well(stage, theme):
     view.axe()
     assert view.overflow() == 0
     view.picture(f"loop-one-{theme}")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_puzzle_shows_the_real_curve_of_a_wrong_order(stage, theme):
+    view = stage(
+        lab.order("07.o1", "One turn of training", lines=loop.lines(RIGHT), measure=loop.run,
+                  start=[1, 2, 4, 3, 0]),
+        theme=theme,
+    )  # fmt: skip
+    view.page.get_by_role("button", name="Run this order").click()
+    expect(view.root).to_contain_text("Nothing moves: zero_grad clears what backward has computed")
+    expect(view.root.locator(".curve")).to_have_attribute("aria-label", re.compile("Your order"))
+    view.axe()
+    assert view.overflow() == 0
+    view.picture(f"loop-puzzle-{theme}")

@@ -16,6 +16,7 @@ from pytorch_lab.widgets.derivatives import Derivatives
 from pytorch_lab.widgets.exercise import ExercisePanel
 from pytorch_lab.widgets.gradient_check import GradientPicture
 from pytorch_lab.widgets.loader import LoaderPicture
+from pytorch_lab.widgets.loop import LoopPicture
 from pytorch_lab.widgets.lr_curve import LrPicture
 from pytorch_lab.widgets.order import Order
 from pytorch_lab.widgets.param_groups import GroupsPicture
@@ -63,6 +64,7 @@ WIDGETS = {
         ResumeGap((2.0,), (1.0,), (Way("nothing", (), (1.5,), 0.5, 0),), (), 0.0, "model")
     ),
     "xray": lambda: lab.show(Hiding()),
+    "loop": lambda: lab.show(lab.loop.run(turns=9)),
     "loader": lambda: LoaderPicture(TIMELINE),
     "randomness": lambda: RandomnessPicture(DRAWN),
     "gradient": lambda: lab.show(lab.customop.check(torch.sin, torch.zeros(2))),
@@ -71,7 +73,7 @@ WIDGETS = {
 }  # fmt: skip
 KINDS = (
     Predict, Order, Clinic, Recall, Derivatives, ExercisePanel, Player, Resume, Xray,
-    GradientPicture, LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
+    GradientPicture, LoopPicture, LrPicture, Race, GroupsPicture, LoaderPicture, RandomnessPicture,
 )  # fmt: skip
 SHEETS = {kind._css for kind in KINDS}
 
