@@ -80,7 +80,7 @@ tests: .venv/.test .venv/.nbgrader
 
 lessons: .venv/.test
 	@echo "== lessons: every notebook from top to bottom with nbval"
-	@$(BIN)/python -m pytest --quiet $(SHARED_OUT) --nbval-lax notebooks
+	@$(BIN)/python -m pytest --quiet --nbval-lax notebooks $(SHARED_OUT)
 
 bench: .venv/.test
 	@failed=; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; \
