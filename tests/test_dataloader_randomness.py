@@ -2,6 +2,7 @@
 
 import copy
 import random
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -280,6 +281,9 @@ def test_it_is_plain_and_drawn_by_show():
     assert str(widget) == str(seen)
     assert "<img alt=" in widget.to_html()
     assert widget.to_html() == lab.show(seen).to_html()
+    drawn = b64decode(widget.to_html().partition("base64,")[2].partition('"')[0]).decode()
+    for words in ("dataset.rng", "sample (=: all the same)", "= 0", "epoch 1, worker 1"):
+        assert words in drawn
     quiet = lab.show(worker_randomness(loader_of(nothing, {})))
     assert "<img" not in quiet.to_html()
     with pytest.raises(UsageError, match="expected the WorkerRandomness alone"):

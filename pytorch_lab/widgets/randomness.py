@@ -130,6 +130,8 @@ def _still_matrix(picture: svg.Picture, one: dict[str, Any], y: float) -> float:
     y += ROW
     picture.text(4, y, words.clip(one["name"], 60), size=13, fill=svg.INK)
     y += ROW
+    lit = any(column["lit"] for column in one["columns"])
+    picture.text(4, y - 4, "sample" + " (=: all the same)" * lit, fill=svg.QUIET)
     for place, column in enumerate(one["columns"]):
         name = column["name"].removeprefix("sample ")
         mark = "= " if column["lit"] else ""
