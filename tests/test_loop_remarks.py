@@ -151,6 +151,19 @@ def test_a_gradient_made_and_cleared_inside_one_step_is_not_old():
     assert (run.losses, run.grad_norms) == (loop.run().losses, loop.run().grad_norms)
 
 
+def test_an_update_by_hand_is_one():
+    """Plain gradient descent, without an optimizer's step."""
+
+    def descend(here):
+        with torch.no_grad():
+            for parameter in here.model.parameters():
+                parameter -= 0.5 * parameter.grad
+
+    run = loop.run([*RIGHT[:-1], descend])
+    assert run.remarks == ()
+    assert run.losses == pytest.approx(loop.run().losses, rel=1e-5)
+
+
 def test_two_backward_passes_inside_one_step_are_two():
     def both(here):
         here.loss.backward(retain_graph=True)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from pytorch_lab.loop.record import LoopRun, Remark
-from pytorch_lab.loop.watching import Change, Use, Watch
+from pytorch_lab.loop.watching import Use, Watch
 from pytorch_lab.loop.wording import short, turns_said
 from pytorch_lab.words import count
 
@@ -147,12 +147,12 @@ def _moved_by_zeros(run: LoopRun, watch: Watch) -> Iterator[Remark]:
 def _never(run: LoopRun, watch: Watch) -> Iterator[Remark]:
     if run.failure and run.done == 0:
         return
-    if not watch.uses:
+    if not watch.uses and not any(run.motions):
         yield Remark(
             "no step", "problem",
             "Nothing called optimizer.step(): the parameters stay where they are.",
         )  # fmt: skip
-    elif not watch.trained:
+    elif watch.uses and not watch.trained:
         yield Remark(
             "no backward", "problem",
             "No backward pass came to a parameter: there are no gradients for step to use.",
@@ -165,7 +165,8 @@ def _never(run: LoopRun, watch: Watch) -> Iterator[Remark]:
 def _clips(run: LoopRun, watch: Watch) -> Iterator[Remark]:
     """Steps that changed gradients without clearing them: used afterwards, or for nothing."""
     touched = [one for one in watch.changes if one.after and one.before]
-    late = [one for one in touched if not _used_later(one, watch)]
+    unused = _unused(watch)
+    late = [one for one in touched if id(one) in unused]
     for step in dict.fromkeys(one.step for one in late):
         turns = [one.turn for one in late if one.step == step]
         if len(turns) < sum(one.step == step for one in touched):
@@ -177,7 +178,7 @@ def _clips(run: LoopRun, watch: Watch) -> Iterator[Remark]:
             "backward and step.",
         )  # fmt: skip
     changed = [one for one in touched if not math.isclose(one.before, one.after, rel_tol=1e-5)]
-    used = [one for one in changed if one not in late]
+    used = [one for one in changed if id(one) not in unused]
     for step in dict.fromkeys(one.step for one in used):
         mine = [one for one in used if one.step == step]
         most = max(mine, key=lambda one: one.before)
@@ -193,15 +194,17 @@ def _clips(run: LoopRun, watch: Watch) -> Iterator[Remark]:
         yield Remark("clip idle", "note", f"{clips[0]} never changed a gradient: {why}.")
 
 
-def _used_later(change: Change, watch: Watch) -> bool:
-    """Whether an optimizer step came before what this change left was cleared."""
-    place = next(k for k, event in enumerate(watch.events) if event is change)
-    for event in watch.events[place + 1 :]:
+def _unused(watch: Watch) -> set[int]:
+    """The ids of changes that no optimizer step found before what they left was cleared."""
+    found, used = set(), False
+    for event in reversed(watch.events):
         if isinstance(event, Use):
-            return event.norm is not None
-        if not event.after:
-            return False
-    return False
+            used = event.norm is not None
+        elif not event.after:
+            used = False
+        elif not used:
+            found.add(id(event))
+    return found
 
 
 FINDERS: tuple[Callable[[LoopRun, Watch], Iterator[Remark]], ...] = (

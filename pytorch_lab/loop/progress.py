@@ -48,9 +48,7 @@ class Progress(Generic[T]):
         self.asked = self.cut = False  # set by the interrupt's handler
         self._clock, self._file = clock, file
         self._series: dict[str, Series] = {}
-        self._trail: dict[
-            str, Series
-        ] = {}  # the same and what the loops inside logged, for the curve
+        self._trail: dict[str, Series] = {}  # for the curve: with what loops inside logged
         self._told: set[str] = set()  # names of series that are known to be broken
         self._started_s = self._next_s = 0.0
         self._screen: Screen | None = None
@@ -68,9 +66,9 @@ class Progress(Generic[T]):
         return self.total
 
     def __iter__(self) -> Iterator[T]:
-        self._begin()
-        interrupts.enter(self)
         try:
+            self._begin()
+            interrupts.enter(self)
             yield from self._turns()
         finally:
             interrupts.leave(self)
