@@ -16,20 +16,16 @@ are always there, under the name of RNG. Each way to resume is really run: in a 
 anew, as a new process would make it, with some of the pieces put back.
 """
 
-import io
-import random
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy
 import torch
 
 from pytorch_lab import surroundings, words
+from pytorch_lab.checkpoints.pieces import RNG, is_piece, load, save
 from pytorch_lab.errors import ModelError, UsageError
-
-RNG = ("python RNG", "numpy RNG", "torch RNG")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +187,7 @@ class _Lab:
         self.n_before, self.n_after = before, after
         step, pieces = self._made(seed)
         self.before = self._steps(step, before)
-        self.checkpoint = {name: _save(name, piece) for name, piece in pieces.items()}
+        self.checkpoint = {name: save(name, piece) for name, piece in pieces.items()}
         self.uninterrupted = self._steps(step, after)
         self.end = _weights(pieces[weights])
 
@@ -236,7 +232,7 @@ class _Lab:
         """A run as a new process makes it: other random numbers, and of the pieces these alone."""
         step, pieces = self._made(self.seed + 1)
         for piece in restored:
-            _load(pieces[piece], self.checkpoint[piece])
+            load(pieces[piece], self.checkpoint[piece])
         losses = self._steps(step, self.n_after)
         off = [k for k, loss in enumerate(losses) if not _same(loss, self.uninterrupted[k])]
         distance = _distance(_weights(pieces[self.weights]), self.end)
@@ -263,7 +259,7 @@ def _taken(run: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
 
 def _check_pieces(pieces: Mapping[str, Any]) -> None:
     for name, piece in pieces.items():
-        if not _is_piece(piece):
+        if not is_piece(piece):
             raise UsageError(
                 f"resume_gap(make_run) expected the piece {name!r} to have state_dict() and "
                 "load_state_dict(), to be a generator, or a pair of functions (save, load); got "
@@ -273,76 +269,6 @@ def _check_pieces(pieces: Mapping[str, Any]) -> None:
 
 def _same(one: float, other: float) -> bool:
     return one == other or (one != one and other != other)  # NaN is NaN here
-
-
-def _save(name: str, piece: Any) -> bytes:
-    """The state of a piece as torch.save writes it."""
-    buffer = io.BytesIO()
-    try:
-        torch.save(_state(piece), buffer)
-    except Exception as error:  # the learner's own state_dict
-        raise UsageError(
-            f"resume_gap(make_run) could not save the piece {name!r}: "
-            f"{words.shortened(words.message_of(error))}"
-        ) from error
-    return buffer.getvalue()
-
-
-def _state(piece: Any) -> Any:
-    if isinstance(piece, str):  # as _made names the global generators
-        return _global_state(piece)
-    if isinstance(piece, tuple):
-        return piece[0]()
-    if isinstance(piece, torch.Generator):
-        return piece.get_state()
-    if isinstance(piece, numpy.random.Generator):
-        return piece.bit_generator.state
-    if isinstance(piece, numpy.random.RandomState):
-        return piece.get_state()
-    if isinstance(piece, random.Random):
-        return piece.getstate()
-    return piece.state_dict()
-
-
-def _is_piece(piece: Any) -> bool:
-    """Whether its state can be saved and put back."""
-    kinds = (torch.Generator, numpy.random.Generator, numpy.random.RandomState, random.Random)
-    pair = isinstance(piece, tuple) and len(piece) == 2 and all(map(callable, piece))
-    both = hasattr(piece, "state_dict") and hasattr(piece, "load_state_dict")
-    return isinstance(piece, kinds) or pair or both
-
-
-def _load(piece: Any, saved: bytes) -> None:
-    # Written by this very process a moment ago.
-    state = torch.load(io.BytesIO(saved), weights_only=False)
-    if isinstance(piece, str):
-        _set_global_state(piece, state)
-    elif isinstance(piece, tuple):
-        piece[1](state)
-    elif isinstance(piece, torch.Generator | numpy.random.RandomState):
-        piece.set_state(state)
-    elif isinstance(piece, numpy.random.Generator):
-        piece.bit_generator.state = state
-    elif isinstance(piece, random.Random):
-        piece.setstate(state)
-    else:
-        piece.load_state_dict(state)
-
-
-def _global_state(name: str) -> Any:
-    return {
-        "python RNG": random.getstate,
-        "numpy RNG": numpy.random.get_state,
-        "torch RNG": torch.get_rng_state,
-    }[name]()
-
-
-def _set_global_state(name: str, state: Any) -> None:
-    {
-        "python RNG": random.setstate,
-        "numpy RNG": numpy.random.set_state,
-        "torch RNG": torch.set_rng_state,
-    }[name](state)
 
 
 def _weights(piece: Any) -> dict[str, torch.Tensor]:

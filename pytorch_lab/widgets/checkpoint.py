@@ -26,8 +26,8 @@ COLUMNS = (
 )
 # What a finding's code says of a row, in the lens of the file.
 WORDS = {
-    "drags": "-drags a storage", "alias": "-live weights", "other-device": "-device not here",
-    "cut-short": "-cut short", "whole-module": "-a whole module", "refused": "-refused",
+    "drags": "-drags more", "alias": "-live weights", "other-device": "-not here",
+    "cut-short": "-cut short", "whole-module": "-whole module", "refused": "-refused",
 }  # fmt: skip
 KEYS = {
     "loads": "+loads", "dtype": "+loads, cast", "shape": "-other shape",
@@ -35,7 +35,7 @@ KEYS = {
 }  # fmt: skip
 MOMENTS = {"fits": "+fits", "shape": "-other shape", "other": "-other weight",
            "nothing": "-no parameter"}  # fmt: skip
-VERDICTS = {"default": "+allowed", "listable": "-to be allowed", "unknown": "-needs trust",
+VERDICTS = {"default": "+allowed", "listable": "-to allow", "unknown": "-needs trust",
             "dangerous": "-dangerous"}  # fmt: skip
 
 
