@@ -27,7 +27,9 @@ def lion(
     betas: tuple[float, float],
     weight_decay: float,
 ) -> Tensor:
-    """Exercise 04.3: where a parameter is after these steps.
+    """Exercise 04.3: where a parameter is after these steps of Lion.
+
+    Chen and others, Symbolic Discovery of Optimization Algorithms (2023), algorithm 2.
 
     Args:
         start: the parameter before.
