@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 import torch
@@ -181,6 +182,15 @@ def test_the_handler_that_was_there_is_asked_the_second_time():
         assert (bar.stopped, bar.done) == (True, 1)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_loop_in_another_thread_leaves_the_handler_alone():
+    seen = []
+    work = lambda: seen.extend(signal.getsignal(signal.SIGINT) for _ in quiet(range(2)))  # noqa: E731
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler] * 2
 
 
 def test_an_ignored_interrupt_stays_ignored():
