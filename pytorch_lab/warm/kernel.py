@@ -8,25 +8,30 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from pytorch_lab.warm import pages
 
 
-def preload() -> None:
-    """Import what costs seconds. An optimizer's first use imports as much as torch itself."""
+def preload(modules: Sequence[str]) -> None:
+    """Import what costs seconds. An optimizer's first use imports as much as torch itself.
+
+    Args:
+        modules: what else is imported; none may start a thread, which no fork would have.
+    """
     gc.disable()  # nothing of it is garbage, and to look costs an eighth of the time
     with _without_debugger():
         import ipykernel.debugger  # noqa: F401
 
         from pytorch_lab.warm import app
-    import matplotlib.pyplot  # noqa: F401
     import torch
 
     from pytorch_lab import checks
 
+    for name in modules:
+        importlib.import_module(name)
     for name in checks.__all__:
         getattr(checks, name)  # imported when it is first asked for
     torch.set_num_threads(1)

@@ -158,14 +158,14 @@ def _run_kernel(env: dict[str, str], bound: Callable[[], None]) -> None:
 
 
 def main() -> None:
-    """Serve `SOCKET` in the shared folder."""
+    """Serve `SOCKET` in the shared folder; the arguments are modules to import beside torch."""
     if os.getuid() == 0:
         nest.mount_proc()
     os.environ["MPLBACKEND"] = "agg"
     nest.become_nobody()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listening.bind(str(nest.RUN / SOCKET))
-    kernel.preload()
+    kernel.preload(sys.argv[1:])
     listening.listen(64)
     print(WARM, flush=True)
     os.dup2(2, 1)  # nobody reads on

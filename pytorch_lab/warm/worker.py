@@ -29,6 +29,7 @@ from pytorch_lab.warm.server import SOCKET, WARM
 ATTACH = "PYTORCH_LAB_WARM"  # names the folder of a worker that another process has
 PRELOAD_S = 300  # importing torch on a busy machine
 START_S = 60  # a fork, on a busy machine
+PLOTS = "matplotlib.pyplot"
 LOG = "log"  # in the shared folder; a kernel cannot see it
 _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _ENV = {
@@ -94,20 +95,23 @@ class Door:
 class Worker(Door):
     """A warm process in a sandbox.
 
+    Args:
+        plots: whether matplotlib is imported, too; a kernel without it can still do so itself.
+
     Raises:
         LabError: no sandbox can be made here, or the warm process did not start.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, plots: bool = True) -> None:
         super().__init__(scratch.make("warm", for_sockets=True))
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self._give_to_sandbox(self.run)
             command = [*sandbox.command(self.run, _ENV), sys.executable]
+            command += ["-m", "pytorch_lab.warm.server", *([PLOTS] if plots else [])]
             with (self.run / LOG).open("wb") as log:
                 self.process = subprocess.Popen(
-                    [*command, "-m", "pytorch_lab.warm.server"],
-                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
                     start_new_session=True,  # Ctrl-C is for who asked, and it ends us in order
                 )  # fmt: skip
             self._await_warm(self.process)

@@ -25,7 +25,8 @@ SECONDS = 20  # more than any end takes on a busy machine
 
 
 def test_torch_and_what_an_optimizer_imports_are_there_before_the_first_cell(kernel):
-    code = "import sys; print(all(n in sys.modules for n in ('torch', 'torch._dynamo', 'numpy')))"
+    wanted = ("torch", "torch._dynamo", "numpy", "matplotlib.pyplot")
+    code = f"import sys; print(all(n in sys.modules for n in {wanted}))"
     assert kernel(code) == "True"
 
 
@@ -323,7 +324,7 @@ def test_an_interpreter_below_tmp_is_not_covered_by_the_kernels_own(tmp_path):
         script = home / "asks.py"
         script.write_text("""
 from pytorch_lab.warm.worker import Worker
-with Worker() as worker:
+with Worker(plots=False) as worker:
     kernel = worker.kernel()
     print(kernel.poll(), kernel.folder.name != "")
     kernel.kill()

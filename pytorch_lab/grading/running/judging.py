@@ -94,7 +94,8 @@ def judge(
     with ExitStack() as stack:
         work = _make_work()
         stack.callback(scratch.remove, work)
-        warm = stack.enter_context(Worker()).run if assignment.sandbox else None
+        plots = any(map(_mentions_plots, [assignment.solutions, *waiting.values()]))
+        warm = stack.enter_context(Worker(plots=plots)).run if assignment.sandbox else None
         pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
         stack.callback(pytest.stop)
         reference = _reference(assignment, work, pytest)
@@ -112,6 +113,11 @@ def judge(
     if ended and not verdicts:
         raise LabError(f"expected pytest to run the notebooks, but {ended}.")
     return verdicts, ended
+
+
+def _mentions_plots(notebook: NotebookNode) -> bool:
+    """Whether it may need matplotlib, whose import costs as much as a few submissions."""
+    return any("matplotlib" in cell.source for cell in notebook.cells)
 
 
 def _make_work() -> Path:

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbval.plugin import IPyNbFile, NbCellError
 
 from pytorch_lab import scratch
 from pytorch_lab.errors import LabError
+from pytorch_lab.grading.notebooks import read
 from pytorch_lab.grading.running.cell import GradedCell, status_of
 from pytorch_lab.grading.running.kernel import (
     UNREADABLE,
@@ -84,7 +84,7 @@ class GradedFile(IPyNbFile):
 
     def collect(self) -> Generator[GradedCell, None, None]:
         """Every cell becomes an item; its options are ours, whatever the cell says."""
-        self.nb = nbformat.read(self.path, as_version=4)
+        self.nb = read(self.path)  # ours: nbformat's own would compile the schema to check it
         for number, cell in enumerate(self.nb.cells):
             role = cell.metadata[ROLE]
             options = defaultdict(bool, check=role["role"] == "check")
