@@ -182,6 +182,12 @@ def test_what_accumulation_leaves_over():
     assert codes == {"accumulated"}
 
 
+def test_windows_that_grow_are_accumulation():
+    ends = "if turn in (1, 3, 6): optimizer.step(); optimizer.zero_grad()"
+    run = loop.run(["forward", "loss", "backward", ends], turns=6)
+    assert [remark.code for remark in run.remarks] == ["accumulated"]
+
+
 def test_the_first_rate_that_a_warm_up_never_used():
     make = lambda opt: torch.optim.lr_scheduler.LinearLR(opt, 0.1, 1.0, total_iters=9)  # noqa: E731
     text = said("rate early", ["scheduler", *RIGHT], turns=12, scheduler=make)

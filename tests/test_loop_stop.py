@@ -153,6 +153,13 @@ def test_a_stop_while_the_data_are_fetched_hands_out_no_batch():
     assert (bar.stopped, bar.done) == (True, 1)
 
 
+def test_after_a_stop_nothing_more_is_fetched():
+    items = iter(range(9))
+    for _ in quiet(items):
+        stop()
+    assert next(items) == 1
+
+
 def test_a_worker_that_the_same_signal_ended_is_no_error():
     def items():
         yield 1

@@ -229,6 +229,7 @@ def _picture(state: dict[str, Any]) -> str:
     for x, label in state["x_ticks"]:
         drawing.text(x, BOTTOM + 18, label, text_anchor="middle")
     drawing.text((LEFT + RIGHT) / 2, HEIGHT - 4, "turn", fill=svg.QUIET, text_anchor="middle")
+    drawing.text(0, TOP, "loss", fill=svg.QUIET)
     drawing.path(f"M{LEFT} {TOP}V{BOTTOM}H{RIGHT}", fill="none", stroke=svg.QUIET)
     for place, (path, run) in enumerate(zip(scale["paths"], state["runs"], strict=True)):
         colour, dash = LOOKS[place]
