@@ -182,6 +182,18 @@ def test_what_accumulation_leaves_over():
     assert codes == {"accumulated"}
 
 
+def test_what_was_used_is_not_left_over():
+    begins, ends = "if turn % 4 == 1: optimizer.zero_grad()", "if turn % 4 == 0: optimizer.step()"
+    run = loop.run([begins, "forward", "loss", "backward", ends], turns=8)
+    assert [remark.code for remark in run.remarks] == ["accumulated"]
+
+
+def test_a_clip_whose_last_gradients_alone_are_unused_is_not_late():
+    limit = "torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)"
+    run = loop.run(["step", *RIGHT[:-1], limit], turns=8)
+    assert {remark.code for remark in run.remarks} == {"begun elsewhere", "clip"}
+
+
 def test_windows_that_grow_are_accumulation():
     ends = "if turn in (1, 3, 6): optimizer.step(); optimizer.zero_grad()"
     run = loop.run(["forward", "loss", "backward", ends], turns=6)

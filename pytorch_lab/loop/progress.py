@@ -109,7 +109,6 @@ class Progress(Generic[T]):
             self.done += not self.cut
             if self._clock() >= self._root._next_s:
                 self._draw(now=True)
-        self.stopped = self.asked
 
     def _begin(self) -> None:
         self.done, self.stopped, self.asked, self.cut = 0, False, False, False
@@ -125,7 +124,7 @@ class Progress(Generic[T]):
         self._draw(now=self._root is self)
 
     def _end(self) -> None:
-        self.stopped = self.stopped or self.asked
+        self.stopped = self.asked
         if self in _open.loops:
             _open.loops.remove(self)
         self._draw(last=self._root is self)
