@@ -8,12 +8,15 @@ Whoever runs a learner's code or model (a collector, a snippet of a lesson, a ch
 `kept`. Warning filters and the model's own state are not part of it.
 """
 
+import operator
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy
 import torch
+
+from pytorch_lab.errors import UsageError
 
 
 def seed(number: int) -> None:
@@ -26,8 +29,17 @@ def seed(number: int) -> None:
         ...     seed(7)
         ...     torch.equal(torch.rand(2), first)
         True
+
+    Raises:
+        UsageError: it is no whole number, or too long for torch.
     """
-    torch.manual_seed(number)
+    try:
+        number = operator.index(number)
+        torch.manual_seed(number)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"expected `seed` as a whole number of at most 64 bits, got {number!r:.60}."
+        ) from error
     random.seed(number)
     numpy.random.seed(number % 2**32)  # noqa: NPY002 - learners' code uses the global one
 

@@ -15,7 +15,7 @@ from torch.optim import LBFGS, SGD, Adam, AdamW, Muon, RMSprop, SparseAdam
 
 import pytorch_lab as lab
 from pytorch_lab import optim
-from pytorch_lab.errors import UsageError
+from pytorch_lab.errors import LabError, UsageError
 from pytorch_lab.optim.surfaces import SURFACES
 
 RACERS = {
@@ -315,3 +315,27 @@ def test_the_page_without_a_kernel_is_stable():
     assert page == make().to_html()
     assert "<img alt=" in page
     assert "<script" not in page
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        (lambda p: p, "got (2,)"),
+        (lambda p: None, "got None"),
+        (lambda p: 1.0, "got 1.0"),
+        (lambda p: p.sum() * 1j, "one real number"),
+        (lambda p: 1 / 0, "ZeroDivisionError: division by zero"),
+        (lambda: 1, "the surface raised TypeError"),
+    ],
+)
+def test_a_surface_of_ones_own_that_is_none_is_refused_in_words(own, says):
+    with pytest.raises(LabError, match=re.escape(says)):
+        optim.trace_optimizer(RACERS, own, steps=2)
+
+
+@pytest.mark.parametrize(
+    "box", [(1, 1, 1, 1), (2, 1, 0, 1), (1, 2), "a", 3, (math.nan,) * 4, (0, math.inf, 0, 1)]
+)
+def test_a_box_without_an_inside_is_refused(box):
+    with pytest.raises(UsageError, match="expected `box` as four numbers"):
+        optim.surface("saddle", box=box)

@@ -131,3 +131,23 @@ def test_what_was_not_run_is_an_empty_curve():
 def test_what_is_no_scheduler_is_refused(given):
     with pytest.raises(UsageError, match=re.escape("expected a scheduler or an optimizer, got")):
         optim.watch_schedule(given)
+
+
+def test_a_watch_is_opened_once_at_a_time():
+    scheduler = S.StepLR(schedules.sgd(0.1), 1)
+    watch = optim.watch_schedule(scheduler)
+    with watch, pytest.raises(UsageError, match="open already"), watch:
+        pass
+    with watch:
+        scheduler.optimizer.step()
+        scheduler.step()
+    assert "step" not in vars(scheduler)
+    assert len(watch.curve.rates[0]) == 1
+
+
+def test_rates_of_which_none_is_a_number_are_shown():
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=float("nan"))
+    with optim.watch_schedule(optimizer) as seen:
+        for _ in range(4):
+            optimizer.step()
+    assert [remark.code for remark in seen.curve.problems] == ["not_finite"]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pytorch_lab import surroundings
+from pytorch_lab.errors import UsageError
 
 
 def switches():
@@ -41,3 +42,17 @@ def test_kept_puts_back_random_states_also_after_an_error():
     with pytest.raises(ZeroDivisionError), surroundings.kept():
         torch.manual_seed(8), random.seed(8), numpy.random.seed(1 // 0)  # noqa: NPY002
     assert (torch.rand(2).tolist(), random.random(), numpy.random.rand()) == want  # noqa: NPY002
+
+
+@pytest.mark.parametrize("number", [1.5, "a", None, 2**70])
+def test_a_seed_that_is_none_is_refused_in_words(number):
+    with surroundings.kept(), pytest.raises(UsageError, match="expected `seed` as a whole number"):
+        surroundings.seed(number)
+
+
+def test_a_number_of_numpy_is_a_seed():
+    with surroundings.kept():
+        surroundings.seed(numpy.int64(3))
+        drawn = random.random(), torch.rand(()).item()
+        surroundings.seed(3)
+        assert (random.random(), torch.rand(()).item()) == drawn

@@ -140,7 +140,7 @@ class _Run:
         self.name, self.place, self.start = name, place, start
         self.kind, self.settings, self.stopped, self.momentum = "", "", "", 0.0
         self.parameter, self.optimizer = torch.nn.Parameter(torch.zeros(2, device="cpu")), None
-        torch.manual_seed(seed)
+        surroundings.seed(seed)
         try:
             with torch.enable_grad():
                 self.parameter, self.optimizer = self._made(make)

@@ -91,7 +91,7 @@ def constant(look: Look) -> Iterator[Remark]:
             )  # fmt: skip
             continue
         start = _tail(row, lambda rate, last=row[-1]: rate == last)
-        top = max(rate for rate in row if math.isfinite(rate))
+        top = max((rate for rate in row if math.isfinite(rate)), default=math.inf)
         if len(row) - start >= max(3, len(row) // 4) and row[-1] > TINY * top:
             yield Remark(
                 "level", "note",

@@ -16,9 +16,11 @@ from typing import Any
 
 import torch
 
-from pytorch_lab.errors import UsageError
+from pytorch_lab.errors import ModelError, UsageError
+from pytorch_lab.words import message_of
 
 Pair = tuple[float, float]
+LARGE = 1e100  # no picture has numbers beyond
 Box = tuple[float, float, float, float]  # left, right, bottom, top
 
 
@@ -148,22 +150,54 @@ def surface(
                 f"surface(which) expected `conditioning` above 0, got {conditioning!r:.60}."
             )
         found = replace(found, conditioning=float(conditioning))
-    return found if box is None else replace(found, box=box)
+    return found if box is None else replace(found, box=_checked(box))
+
+
+def _checked(box: Any) -> Box:
+    try:
+        left, right, bottom, top = map(float, box)
+    except (TypeError, ValueError):
+        left = right = bottom = top = 0.0
+    if not (-LARGE < left < right < LARGE and -LARGE < bottom < top < LARGE):
+        raise UsageError(
+            "surface(which) expected `box` as four numbers, left < right and bottom < top, "
+            f"got {box!r:.60}."
+        )
+    return left, right, bottom, top
 
 
 def _own(function: Callable[[torch.Tensor], torch.Tensor]) -> Surface:
     def height(x: Any, y: Any, _conditioning: float) -> Any:
         if isinstance(x, torch.Tensor):
-            return function(torch.stack([x, y]))
+            return _height_of(function, torch.stack([x, y]))
         points = zip(x.ravel().tolist(), y.ravel().tolist(), strict=True)
         with torch.no_grad():
-            heights = [float(function(torch.tensor(p, dtype=torch.float64))) for p in points]
+            tensors = (torch.tensor(p, dtype=torch.float64) for p in points)
+            heights = [float(_height_of(function, one)) for one in tensors]
         return type_like(x, heights)
 
     name = getattr(function, "__name__", type(function).__name__)
     return Surface(
         "own surface" if name == "<lambda>" else name, height, (-3.0, 3.0, -3.0, 3.0), (-2.0, 1.0)
     )
+
+
+def _height_of(function: Callable[[torch.Tensor], Any], point: torch.Tensor) -> torch.Tensor:
+    try:
+        height = function(point)
+    except Exception as error:
+        raise ModelError(
+            f"the surface raised {type(error).__name__}: {message_of(error)}; it was given a "
+            "tensor of shape (2,)."
+        ) from error
+    is_one = isinstance(height, torch.Tensor) and height.numel() == 1
+    if not is_one or height.is_complex() or height.is_meta:
+        got = tuple(height.shape) if isinstance(height, torch.Tensor) else f"{height!r:.40}"
+        raise UsageError(
+            "surface(function) expected a function that returns its height as a tensor of one real "
+            f"number, got {got}."
+        )
+    return height
 
 
 def type_like(array: Any, heights: list[float]) -> Any:

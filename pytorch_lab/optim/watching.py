@@ -74,6 +74,10 @@ class Watch:
         self._handle: Any = None
 
     def __enter__(self) -> "Watch":
+        if self._handle is not None:
+            raise UsageError(
+                "this watch is open already; make another one with watch_schedule(scheduler)."
+            )
         self._handle = self._optimizer.register_step_pre_hook(self._before_step)
         if self._scheduler is not None:
             self._real = self._scheduler.step
@@ -88,6 +92,7 @@ class Watch:
         trace: TracebackType | None,
     ) -> None:
         self._handle.remove()
+        self._handle = None
         if self._scheduler is None:
             return
         if self._had_own:
