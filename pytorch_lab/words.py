@@ -1,14 +1,16 @@
-"""Words and columns of a text: plurals, what is too long, and letters that are two columns wide.
+"""Words and columns of a text: plurals, lists, what is too long, and letters two columns wide.
 
 A terminal gives a Chinese letter or an emoji two columns, so a table counts columns and not
 characters.
 """
 
+import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 80  # columns of all our texts
 LONGEST = 600  # characters of somebody else's message
+BARS = "▁▂▃▄▅▆▇█"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
@@ -19,6 +21,17 @@ def count(number: int, noun: str, plural: str = "") -> str:
         ('1 node', '2,000 nodes', '2 leaves')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(items: Iterable[object]) -> str:
+    """Several things as a sentence has them.
+
+    Example:
+        >>> listed(["a"]), listed(["a", "b"]), listed([1, 2, 3]), listed([])
+        ('a', 'a and b', '1, 2 and 3', '')
+    """
+    *others, last = [str(item) for item in items] or [""]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def columns(text: str) -> int:
@@ -67,6 +80,31 @@ def pad(text: str, width: int) -> str:
         ('网络  |', 'net   |')
     """
     return text + " " * (width - columns(text))
+
+
+def sparkline(numbers: Sequence[float | None], width: int) -> str:
+    """A row of bars from 0, or the lowest if that is negative, to the highest.
+
+    A dot stands where there is nothing, a question mark for NaN and infinities. Where there are
+    more numbers than columns, one is taken for each column.
+
+    Example:
+        >>> sparkline((0.0, 0.5, None, 1.0), 40), sparkline((-1.0, 1.0, float("nan")), 40)
+        ('▁▄·█', '▁█?')
+    """
+    width = min(width, len(numbers))
+    kept = [numbers[k * len(numbers) // width] for k in range(width)]
+    finite = [number for number in kept if number is not None and math.isfinite(number)]
+    low, high = min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
+    return "".join(_bar(number, low, (high - low) or 1.0) for number in kept)
+
+
+def _bar(number: float | None, low: float, span: float) -> str:
+    if number is None:
+        return "·"
+    if not math.isfinite(number):
+        return "?"
+    return BARS[round((number - low) / span * (len(BARS) - 1) - 1e-9)]
 
 
 def shortened(message: str, longest: int = LONGEST) -> str:

@@ -96,5 +96,5 @@ def some(names: list[str]) -> str:
     """
     shown = [f"`{printable(words.shortened(name, 60))}`" for name in names[:FEW]]
     if len(names) > FEW:
-        return f"{', '.join(shown)} and {len(names) - FEW:,} more"
-    return " and ".join(shown) if len(shown) < 3 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+        shown.append(f"{len(names) - FEW:,} more")
+    return words.listed(shown)

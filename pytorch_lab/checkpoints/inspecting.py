@@ -230,6 +230,6 @@ def _verdict(case: Case) -> tuple[str, str]:
     if any(one.verdict == "listable" for one in case.needed):
         return "listed", "torch.load opens it if you allow a few harmless names."
     if away:
-        where = " and ".join(away)
+        where = words.listed(away)
         return "moved", f"torch.load opens it with map_location: it asks for {where}, not here."
     return "default", "torch.load opens it by default; nothing but tensors and plain values."

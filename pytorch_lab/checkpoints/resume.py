@@ -17,7 +17,7 @@ anew, as a new process would make it, with some of the pieces put back.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ class ResumeGap:
             )
         if not self.matters:
             return "Exactly 0.0, whatever is left out: in these steps no piece was needed."
-        needed = words_and(self.matters)
+        needed = words.listed(self.matters)
         return f"Exactly 0.0 with every piece put back; it takes {needed}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,17 +93,6 @@ class ResumeGap:
         from pytorch_lab.checkpoints.resume_text import render
 
         return render(self)
-
-
-def words_and(names: Iterable[str]) -> str:
-    """Names as a sentence has them.
-
-    Example:
-        >>> words_and(["a"]), words_and(["a", "b", "c"])
-        ('a', 'a, b and c')
-    """
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def resume_gap(

@@ -50,7 +50,7 @@ def _without_step(own: Trial, best: Trial, others: list[Trial]) -> str:
     if not others:
         return f"A batch comes every {own.batch_ms:.1f} ms {_with(own.workers)}."
     more = [one.workers for one in others if one.workers > best.workers]
-    tail = f"; with {_listed(more)} no more" if more else ", the most that were tried"
+    tail = f"; with {words.listed(more)} no more" if more else ", the most that were tried"
     return f"{_subject(best.workers)} best, a batch every {best.batch_ms:.1f} ms{tail}."
 
 
@@ -61,10 +61,10 @@ def _fewer(own: Trial, tried: list[Trial]) -> str:
 
 def _cure(own: Trial, best: Trial, tried: list[Trial], cores: int) -> str:
     more = [one.workers for one in tried if one.workers > best.workers]
-    beyond = f"; more would not help ({_listed(more)} tried)" if more else ""
+    beyond = f"; more would not help ({words.listed(more)} tried)" if more else ""
     if is_fed(best):
         return f"{_plainly(best.workers)} would feed it{beyond}."
-    numbers = _listed([one.workers for one in tried])
+    numbers = words.listed([one.workers for one in tried])
     if best is own and not more:
         return f"{_subject(own.workers)} the fastest of {numbers}; more were not tried."
     if best is own:
@@ -77,11 +77,6 @@ def _cure(own: Trial, best: Trial, tried: list[Trial], cores: int) -> str:
         f"{_plainly(best.workers)} would be {faster:.1f} times as fast, with the model waiting "
         f"{percent(best.wait_share)}{beyond or ', the most that were tried'}."
     )
-
-
-def _listed(numbers: list[int]) -> str:
-    *some, last = map(str, numbers)
-    return f"{', '.join(some)} and {last}" if some else last
 
 
 def _with(workers: int) -> str:

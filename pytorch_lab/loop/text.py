@@ -1,13 +1,11 @@
 """A run as text: its order, three lines of figures, and the remarks."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytorch_lab import words
 from pytorch_lab.loop.record import LoopRun, LoopRuns, Remark
 from pytorch_lab.loop.wording import short
 
-BARS = "▁▂▃▄▅▆▇█"
 NAME, STRIP = 15, 40
 
 
@@ -56,28 +54,6 @@ def headline(run: LoopRun) -> str:
     return f"{', '.join(run.order)}: {turns}"
 
 
-def strip(numbers: Sequence[float | None], width: int = STRIP) -> str:
-    """A row of bars from 0 to the highest; a dot where there is nothing, ? for no number.
-
-    Example:
-        >>> strip((0.0, 0.5, None, 1.0))
-        '▁▄·█'
-    """
-    width = min(width, len(numbers))
-    kept = [numbers[k * len(numbers) // width] for k in range(width)]
-    finite = [number for number in kept if number is not None and math.isfinite(number)]
-    high = max(finite, default=0.0) or 1.0
-    return "".join(_bar(number, high) for number in kept)
-
-
-def _bar(number: float | None, high: float) -> str:
-    if number is None:
-        return "·"
-    if not math.isfinite(number):
-        return "?"
-    return BARS[max(round(number / high * (len(BARS) - 1) - 1e-9), 0)]
-
-
 def _lines(run: LoopRun) -> Iterator[str]:
     yield from words.wrap(headline(run), indent="  ")
     yield from _figures("loss", run.losses)
@@ -95,7 +71,7 @@ def _figures(name: str, numbers: Sequence[float | None]) -> Iterator[str]:
     there = [number for number in numbers if number is not None]
     if there:
         ends = short(there[0]) if len(there) == 1 else f"{short(there[0])} to {short(there[-1])}"
-        yield f"{words.pad(name, NAME)}{strip(numbers)}  {ends}"
+        yield f"{words.pad(name, NAME)}{words.sparkline(numbers, STRIP)}  {ends}"
 
 
 def _said(run: LoopRun) -> Iterator[str]:

@@ -15,6 +15,7 @@ from torch import nn
 
 from pytorch_lab.loop.problem import Problem
 from pytorch_lab.loop.torch_private import versions
+from pytorch_lab.words import listed
 
 MOODY = (  # do other things in training than in evaluation
     nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm,
@@ -63,7 +64,7 @@ class Watch:
         both = [*problem.model.parameters(), *(p for g in groups for p in g["params"])]
         self.parameters = list(dict.fromkeys(both))  # each once
         self.turn, self.step = 0, ""
-        self.rate = float(groups[0]["lr"])  # before the first turn
+        self.rate = rate_of(problem.optimizer)  # before the first turn
         self.kept_bytes = 0  # by the graph of the last loss, when all is over
         self.early = 0  # calls of scheduler.step() before the first optimizer.step()
         self.uses: list[Use] = []
@@ -112,7 +113,7 @@ class Watch:
         kinds = {
             type(one).__name__ for one in self.problem.model.modules() if isinstance(one, MOODY)
         }
-        return " and ".join(sorted(kinds))
+        return listed(sorted(kinds))
 
     # ------------------------------------------------------------------- called by torch's hooks
 
@@ -138,7 +139,7 @@ class Watch:
 
     def ended(self, optimizer: Any, *_: Any) -> None:
         """`optimizer.step()` ended."""
-        rate = float(optimizer.param_groups[0]["lr"])
+        rate = rate_of(optimizer)
         forwarded = bool(self.forwards) and self.forwards[-1].turn == self.turn
         sources = tuple(self._sources)
         use = Use(self.turn, sources, self._norm, rate, self._used, forwarded)
@@ -156,6 +157,14 @@ class Watch:
         return heard
 
 
+def rate_of(optimizer: Any) -> float:
+    """The learning rate of the first group; nan where a step of the loop has broken it."""
+    try:
+        return float(optimizer.param_groups[0]["lr"])
+    except (IndexError, KeyError, TypeError, ValueError):
+        return math.nan
+
+
 def _nothing() -> None:
     return None
 
@@ -164,7 +173,8 @@ def _norm(grads: list[torch.Tensor]) -> float | None:
     """Of all of them together; as `get_total_norm` has it, in half its time."""
     if not grads:
         return None
-    norms = [torch.linalg.vector_norm(grad) for grad in grads]
+    dense = [grad.coalesce().values() if grad.is_sparse else grad for grad in grads]
+    norms = [torch.linalg.vector_norm(grad) for grad in dense]
     return math.sqrt(sum(float(norm) ** 2 for norm in norms))
 
 

@@ -1,13 +1,11 @@
 """A curve as text: a strip of bars for each group, the steps where it turns, and the remarks."""
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 
 from pytorch_lab import words
 from pytorch_lab.optim.curve import LrCurve, Remark
 
-BARS = "▁▂▃▄▅▆▇█"
 STRIP = 60  # columns
 MOST_GROUPS = 4
 MOST_TURNS = 8
@@ -72,26 +70,8 @@ def _strip_line(curve: LrCurve, group: int) -> str:
         return words.pad(words.clip(curve.names[group], NAME - 1), NAME)
     ends = f"{short(rates[0])} to {short(rates[-1])}"
     name = words.pad(words.clip(curve.names[group], NAME - 1), NAME)
-    return words.clip(f"{name}{strip(rates, words.WIDTH - NAME - len(ends) - 2)}  {ends}", 80)
-
-
-def strip(rates: Sequence[float], width: int = STRIP) -> str:
-    """The curve as a row of bars from 0 (or its lowest, if negative) to its highest.
-
-    Example:
-        >>> strip((0.0, 0.5, 1.0))
-        '▁▄█'
-    """
-    width = min(width, STRIP, len(rates))
-    kept = [rates[k * len(rates) // width] for k in range(width)]
-    finite = [rate for rate in kept if math.isfinite(rate)]
-    low, high = min(0.0, *finite, 0.0), max(0.0, *finite, 0.0)
-    span = (high - low) or 1.0
-    top = len(BARS) - 1
-    return "".join(
-        BARS[round((rate - low) / span * top - 1e-9)] if math.isfinite(rate) else "?"
-        for rate in kept
-    )
+    bars = words.sparkline(rates, min(STRIP, words.WIDTH - NAME - len(ends) - 2))
+    return words.clip(f"{name}{bars}  {ends}", words.WIDTH)
 
 
 def turns(rates: Sequence[float]) -> list[int]:

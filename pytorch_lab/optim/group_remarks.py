@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pytorch_lab import words
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.param_groups import Group, Parameter, listed
 from pytorch_lab.optim.torch_private import is_hooked
@@ -149,7 +150,7 @@ def _tied(groups: Sequence[Group], parameters: Sequence[Parameter]) -> Iterator[
             yield Remark(
                 "tied", "note",
                 f"{' = '.join(p.names[:4])} is one tensor, once in "
-                f"{' and '.join(groups[i].name for i in p.groups)}.",
+                f"{words.listed(groups[i].name for i in p.groups)}.",
             )  # fmt: skip
     small = sum(
         1

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.optim import Optimizer
 
+from pytorch_lab import words
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.registered import shape_of
 from pytorch_lab.optim.curve import Remark
@@ -79,7 +80,7 @@ def groups(optimizer: Any, model: torch.nn.Module | None = None) -> ParamGroups:
     parameters = tuple(_parameter(one, model is not None) for one in found)
     said = remarks(infos, parameters, found, model is not None)
     return ParamGroups(
-        optimizer=" and ".join(filter(None, names)) or "no optimizer yet",
+        optimizer=words.listed(filter(None, names)) or "no optimizer yet",
         model=type(model).__name__ if model is not None else "",
         groups=infos,
         parameters=parameters,

@@ -9,12 +9,13 @@ The lenses ask of every row: is it sound? would it load into the model? into the
 
 from typing import Any
 
+from pytorch_lab import words
 from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Finding, KeyMatch, Moment
 from pytorch_lab.checkpoints.text import KINDS, says_model
 from pytorch_lab.modules.text import spell_bytes
 from pytorch_lab.widgets.base import LabWidget
 from pytorch_lab.widgets.xray import OPEN_ROWS, Xray, packed
-from pytorch_lab.widgets.xray_rows import Row, plural
+from pytorch_lab.widgets.xray_rows import Row
 from pytorch_lab.widgets.xray_still import picture
 
 # key, heading, width in pixels, numbers at the right edge, which go first where room is short
@@ -161,7 +162,7 @@ class _Rows:
         if not self.tree.findings:
             return []
         rows = [_finding(one) for one in self.tree.findings]
-        return [Row("what to know", "holder", plural(len(rows), "finding"), kids=rows)]
+        return [Row("what to know", "holder", words.count(len(rows), "finding"), kids=rows)]
 
     def _names(self) -> list[Row]:
         odd = [one for one in self.tree.needed if one.verdict != "default"]
@@ -173,14 +174,14 @@ class _Rows:
             )
             for one in odd
         ]  # fmt: skip
-        kind = plural(len(odd), "name")
+        kind = words.count(len(odd), "name")
         return [Row("names it asks for", "holder", kind, kids=rows)] if rows else []
 
     def _absent(self) -> list[Row]:
         match = self.tree.model
         gone = [] if match is None else [*match.of("missing"), *match.of("tied")]
         rows = [_missing(key) for key in gone]
-        kind = plural(len(rows), "tensor")
+        kind = words.count(len(rows), "tensor")
         return [Row("not in the file", "holder", kind, kids=rows)] if rows else []
 
 
@@ -267,7 +268,7 @@ def _lenses(tree: CheckpointTree) -> list[dict[str, Any]]:
     if tree.optimizer is not None:
         moments = tree.optimizer.moments
         fits = sum(one.verdict == "fits" for one in moments)
-        says = f"{fits} of {plural(len(moments), 'position')} fit {tree.optimizer.optimizer}"
+        says = f"{fits} of {words.count(len(moments), 'position')} fit {tree.optimizer.optimizer}"
         good = tree.optimizer.loads and fits == len(moments)
         found.append(("optimizer", "Into the optimizer", "Optimizer", says, good))
     return [
@@ -285,9 +286,9 @@ def _totals(tree: CheckpointTree) -> list[str]:
     return [
         KINDS[tree.format],
         spell_bytes(tree.bytes),
-        plural(tensors, "tensor"),
-        plural(len(tree.storages), "storage"),
-        plural(len(tree.problems), "problem"),
+        words.count(tensors, "tensor"),
+        words.count(len(tree.storages), "storage"),
+        words.count(len(tree.problems), "problem"),
     ]
 
 

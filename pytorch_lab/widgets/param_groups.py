@@ -157,7 +157,7 @@ def _one(name: str, tensors: list[Parameter], record: ParamGroups) -> dict[str, 
     if len(tensors) == 1:
         size = "lazy" if tensors[0].shape is None else str(tensors[0].shape)
     names = [record.groups[index].name for index in groups]
-    says = " and ".join(names) if len(set(names)) == len(names) else f"{len(names)} × {names[0]}"
+    says = words.listed(names) if len(set(names)) == len(names) else f"{len(names)} × {names[0]}"
     if not groups:
         says = "in no group" if trainable else "frozen, in no group"
     elif foreign:

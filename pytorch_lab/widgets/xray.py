@@ -12,10 +12,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from pytorch_lab import words
 from pytorch_lab.modules.record import ModuleTree
 from pytorch_lab.modules.text import spell_bytes
 from pytorch_lab.widgets.base import LabWidget
-from pytorch_lab.widgets.xray_rows import Row, fold_repeats, plural, rows
+from pytorch_lab.widgets.xray_rows import Row, fold_repeats, rows
 from pytorch_lab.widgets.xray_still import picture
 
 OPEN_ROWS = 40  # how many rows a model opens with, at most
@@ -221,7 +222,7 @@ def _totals(tree: ModuleTree, hidden: list[Row]) -> list[str]:
         *([f"{tree.n_parameters:,} registered"] if hidden else []),
         "all trainable" if frozen == 0 else f"{tree.n_trainable:,} trainable, {frozen:,} frozen",
         spell_bytes(tree.bytes),
-        plural(len(tree.modules), "module"),
+        words.count(len(tree.modules), "module"),
         f"{'train' if tree.training else 'eval'} mode",
         *([f"{len(tree.shared)} shared"] if tree.shared else []),
         *([f"{len(tree.unused)} unused"] if tree.unused else []),
@@ -261,14 +262,14 @@ def _lenses(tree: ModuleTree, root: Row) -> list[dict[str, Any]]:
 def _finding(tree: ModuleTree, hidden: list[Row]) -> tuple[str, bool]:
     unseen = sum(row.n_parameters for row in hidden)
     if unseen:
-        total = plural(tree.n_parameters + unseen, "parameter")
+        total = words.count(tree.n_parameters + unseen, "parameter")
         return f"{total}, {unseen:,} of them invisible to the optimizer", False
     if tree.n_parameters == 1:
         text = "The only parameter is registered"
     elif tree.n_parameters:
         text = f"All {tree.n_parameters:,} parameters are registered"
     elif tree.lazy:
-        text = f"{plural(len(tree.lazy), 'tensor')} without a shape until the first forward"
+        text = f"{words.count(len(tree.lazy), 'tensor')} without a shape until the first forward"
     else:
         text = "No parameters"
     if hidden:
@@ -280,9 +281,9 @@ def _moves(tree: ModuleTree, hidden: list[Row]) -> tuple[str, bool]:
     tensors = [tensor for info in tree.modules for tensor in info.tensors]
     empty = sum(tensor.device == "meta" for tensor in tensors)
     stay = [row for row in hidden if row.kind != "module" or row.n_parameters]
-    moving = plural(len(tensors) - empty, "tensor")
+    moving = words.count(len(tensors) - empty, "tensor")
     if empty:
-        meta = plural(empty, "tensor")
+        meta = words.count(empty, "tensor")
         return f"to(device) fails: {meta} on meta without data; use to_empty(device=…)", False
     if stay:
         return f"to(device) would move {moving} and leave {_things(stay)} behind", False
@@ -297,7 +298,7 @@ def _moves(tree: ModuleTree, hidden: list[Row]) -> tuple[str, bool]:
 def _switches(tree: ModuleTree, hidden: list[Row]) -> tuple[str, bool]:
     training = sum(info.training for info in tree.modules)
     missed = [row for row in hidden if row.kind == "module"]
-    text = f"eval() would switch {plural(training, 'module')}"
+    text = f"eval() would switch {words.count(training, 'module')}"
     if not training:
         text = "Every registered module is in eval mode already"
     if missed:
@@ -310,8 +311,8 @@ def _things(hidden: list[Row]) -> str:
     """`2 layers and 1 tensor`, by what they are."""
     nouns = {"module": "layer", "parameter": "parameter tensor", "tensor": "tensor"}
     counts = {noun: sum(row.kind == kind for row in hidden) for kind, noun in nouns.items()}
-    said = [plural(count, noun) for noun, count in counts.items() if count]
-    return " and ".join(said) if len(said) < 3 else f"{', '.join(said[:-1])} and {said[-1]}"
+    said = [words.count(count, noun) for noun, count in counts.items() if count]
+    return words.listed(said)
 
 
 def _verb(hidden: list[Row], one: str, many: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pytorch_lab.modules.record import Invisible, ModuleInfo, ModuleTree, TensorInfo
+from pytorch_lab.words import count
 
 # The path of something invisible, as Python reads it: names, [0], ['key'] (a key may hold dots and
 # brackets); a bracket that nothing closes stands for itself.
@@ -69,11 +70,6 @@ def shape_text(shape: tuple[int, ...] | None) -> str:
     if shape is None:
         return "not known yet"
     return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 layer`, `1,200 layers`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def rows(tree: ModuleTree) -> Row:
@@ -313,7 +309,7 @@ def _sum_up(holder: Row, hidden: int) -> None:
     holder.n_parameters = sum(kid.n_parameters for kid in holder.kids)
     reasons = next((kid.facts for kid in holder.kids if kid.facts), ())
     holder.facts = (
-        ("Holds", f"{plural(hidden, 'thing')} that no module registers"),
+        ("Holds", f"{count(hidden, 'thing')} that no module registers"),
         *(fact for fact in reasons if fact[0] in ("Why", "Fix")),
     )
 
