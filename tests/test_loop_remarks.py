@@ -251,6 +251,13 @@ def test_a_nan_is_said_with_its_turn():
     assert "The loss is nan from turn 4 on" in said("not finite", order, turns=6)
 
 
+def test_one_bad_batch_does_not_spoil_parameters_that_are_not_stepped():
+    order = [*RIGHT[:2], "if turn == 2: output = output * float('nan')", *RIGHT[2:4]]
+    text = said("not finite", [*order, "if loss.isfinite(): optimizer.step()"], turns=4)
+    assert "The loss is nan in turn 2, and the parameters are still numbers" in text
+    assert "the batch of turn 2" in text
+
+
 def test_torchs_warning_of_a_broadcast_is_passed_on():
     """MSELoss on (4,) and (4, 1) only warns."""
     run = loop.run(
@@ -268,4 +275,4 @@ def test_what_a_kept_graph_holds():
         turns=2, model=nn.Linear(3, 1), batches=[(torch.randn(8, 3), None)], optimizer=sgd(),
         loss_fn=lambda out, _y: out.mean(),
     )  # fmt: skip
-    assert "it still holds 96 bytes" in run.remarks[0].text
+    assert "it still holds 96 B" in run.remarks[0].text

@@ -13,6 +13,7 @@ from pytorch_lab.loop import gradient_remarks
 from pytorch_lab.loop.record import LoopRun, Remark
 from pytorch_lab.loop.watching import Watch
 from pytorch_lab.loop.wording import short, turns_said
+from pytorch_lab.modules.text import spell_bytes
 from pytorch_lab.words import count, shortened
 
 MOST_WARNINGS = 3
@@ -88,7 +89,7 @@ def _growth(run: LoopRun, _watch: Watch) -> Iterator[Remark]:
         return
     held = run.held_bytes[-1]
     keeps = (
-        f"with {_bytes(held)} that they keep for a backward"
+        f"with {spell_bytes(held)} that they keep for a backward"
         if held
         else "backward has freed the tensors they had saved, the operations themselves stay"
     )
@@ -106,23 +107,25 @@ def _kept(run: LoopRun, watch: Watch) -> Iterator[Remark]:
     if walked and watch.kept_bytes and not run.failure:
         yield Remark(
             "graph kept", "note",
-            f"backward left the last graph whole: it still holds {_bytes(watch.kept_bytes)}. "
+            f"backward left the last graph whole: it still holds {spell_bytes(watch.kept_bytes)}. "
             "retain_graph=True is for a second backward through the same graph.",
         )  # fmt: skip
 
 
-def _bytes(number: int) -> str:
-    return f"{number:,} bytes" if number < 10_000 else f"{number / 1024:,.0f} KiB"
-
-
 def _losses(run: LoopRun, _watch: Watch) -> Iterator[Remark]:
-    broken = next((k for k, loss in enumerate(run.losses, 1) if not math.isfinite(loss)), None)
-    if broken is not None:
-        yield Remark(
-            "not finite", "problem",
-            f"The loss is {run.losses[broken - 1]} from turn {broken} on: no later turn can heal "
-            "that, since the parameters are no numbers any more.",
-        )  # fmt: skip
+    broken = [turn for turn, loss in enumerate(run.losses, 1) if not math.isfinite(loss)]
+    if broken:
+        first = broken[0]
+        number = run.losses[first - 1]
+        spoilt = not all(map(math.isfinite, run.motions))
+        text = (
+            f"The loss is {number} from turn {first} on: no later turn can heal that, since the "
+            "parameters are no numbers any more."
+            if spoilt
+            else f"The loss is {number} {turns_said(broken, run)}, and the parameters are still "
+            f"numbers: look at the batch of turn {first}."
+        )
+        yield Remark("not finite", "problem", text)
     elif len(run.losses) > 4 and run.losses[-1] > run.losses[0]:
         yield Remark(
             "rises", "note",
