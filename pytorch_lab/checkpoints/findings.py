@@ -9,6 +9,7 @@ from dataclasses import replace
 from pytorch_lab.checkpoints import meeting, opening
 from pytorch_lab.checkpoints.case import Case
 from pytorch_lab.checkpoints.record import Finding
+from pytorch_lab.remark import problems_first
 
 
 def find(case: Case) -> tuple[Finding, ...]:
@@ -16,7 +17,7 @@ def find(case: Case) -> tuple[Finding, ...]:
     found = [Finding(*note) for note in case.contents.notes]
     for finder in (*opening.FINDERS, *meeting.FINDERS):
         found.extend(map(_with_import, finder(case)))
-    return tuple(sorted(found, key=lambda one: one.level != "problem"))
+    return problems_first(found)
 
 
 def _with_import(finding: Finding) -> Finding:

@@ -7,6 +7,8 @@ writes behind the checkpoint to reach the thing: `['model']['0.weight']`. The ro
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab.remark import Remark, problems
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -49,12 +51,9 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Remark):
     """One thing that a person should know, and what to do about it."""
 
-    code: str  # "prefix", "other-device", ...: the same for the same trouble
-    level: str  # "problem" or "note"
-    text: str  # what is so, with numbers
     fix: str = ""  # code that runs as it stands, or ""
     paths: tuple[str, ...] = ()  # the entries it is about
 
@@ -131,7 +130,7 @@ class CheckpointTree:
     @property
     def problems(self) -> tuple[Finding, ...]:
         """The findings that are most likely mistakes."""
-        return tuple(finding for finding in self.findings if finding.level == "problem")
+        return problems(self.findings)
 
     def finding(self, code: str) -> Finding | None:
         """The first finding of a code."""

@@ -7,6 +7,7 @@ from pytorch_lab import words
 from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Finding, ModelMatch
 from pytorch_lab.checkpoints.unrun import printable
 from pytorch_lab.modules.text import spell_bytes
+from pytorch_lab.remark import remark_lines
 
 MOST_ROWS = 40
 NAME, WHAT, SIZE = 33, 22, 9  # widths of the columns; the marks get the rest
@@ -104,7 +105,6 @@ def says_model(match: ModelMatch) -> str:
 def _findings(findings: tuple[Finding, ...]) -> Iterator[str]:
     for finding in findings:
         yield ""
-        sign = "✗" if finding.level == "problem" else "·"
-        yield from words.wrap(finding.text, f"{sign} ", "  ")
+        yield from remark_lines([finding])
         if finding.fix:
             yield textwrap.indent(finding.fix, "    ")

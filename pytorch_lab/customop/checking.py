@@ -42,6 +42,7 @@ from pytorch_lab.customop.second import gradient_of
 from pytorch_lab.customop.subject import Subject, subject_of
 from pytorch_lab.errors import UsageError
 from pytorch_lab.modules.patient import left_as_found
+from pytorch_lab.remark import problems, problems_first
 from pytorch_lab.words import count
 
 
@@ -126,7 +127,7 @@ class _Check:
             eps=self.eps,
             atol=atol,
             rtol=rtol,
-            remarks=tuple(sorted(self.remarks, key=lambda one: one.level != "problem")),
+            remarks=problems_first(self.remarks),
             second=deeper,
         )
 
@@ -143,7 +144,7 @@ class _Check:
         )
 
     def _is_wrong(self) -> bool:
-        return any(remark.level == "problem" for remark in self.remarks)
+        return bool(problems(self.remarks))
 
     def _compare(self) -> None:
         base = flat_outputs(self.subject, self.subject.copies())

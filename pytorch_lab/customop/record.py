@@ -10,16 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab.remark import Remark, problems
+
 RIGHT, WRONG, KINK, UNSURE = "=", "x", "^", "?"  # what is said of one partial derivative
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """One thing that a person should know about a function's gradient."""
-
-    code: str  # "factor", "transposed", "zero", ...: the same for the same mistake
-    level: str  # "problem": the gradient is wrong; "note": worth knowing
-    text: str  # what is so, with numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,7 @@ class GradientCheck:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that say the gradient is wrong."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     @property
     def verdict(self) -> str:

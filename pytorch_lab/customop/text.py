@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from pytorch_lab import words
 from pytorch_lab.customop.record import WRONG, Block, GradientCheck
+from pytorch_lab.remark import remark_lines
 
 NAME, SHAPE = 26, 18
 WORDS = {"right": "right", "wrong": "wrong", "undecided": "can't be decided"}
@@ -26,7 +27,8 @@ def render(found: GradientCheck) -> str:
     if found.blocks:
         lines += _table(found)
         lines += _worst(found)
-    lines += remark_lines(found)
+    if found.remarks:
+        lines += ["", *remark_lines(found.remarks)]
     if found.second:
         lines += ["", *render(found.second).splitlines()]
     return "\n".join(line.rstrip() for line in lines)
@@ -86,12 +88,3 @@ def _worst(found: GradientCheck) -> Iterator[str]:
             f"{short(worst.difference, found.atol)}",
             indent="  ",
         )
-
-
-def remark_lines(found: GradientCheck) -> Iterator[str]:
-    """Problems first, each with a cross; then the notes."""
-    if found.remarks:
-        yield ""
-    for remark in found.remarks:
-        sign = "✗" if remark.level == "problem" else "·"
-        yield from words.wrap(remark.text, head=f"{sign} ", indent="  ")

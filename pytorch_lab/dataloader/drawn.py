@@ -8,7 +8,7 @@ whether making the sample drew from it. Equal cells begin with an equal state: t
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pytorch_lab.dataloader.timeline import Remark
+from pytorch_lab.remark import Remark, problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class WorkerRandomness:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     @property
     def verdict(self) -> str:

@@ -7,16 +7,9 @@ milliseconds since the loader was asked for an iterator; a span is (start, end).
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab.remark import Remark, problems
+
 Span = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """One thing that a person should know about a loader."""
-
-    code: str  # "waits", "repeated", "restarted", ...: the same for the same trouble
-    level: str  # "problem": most likely a mistake; "note": worth knowing
-    text: str  # what is so, with numbers, and what to do
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +100,7 @@ class LoaderTimeline:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""

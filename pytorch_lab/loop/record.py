@@ -6,19 +6,8 @@ A *turn* is one passage through the order, with one batch. Turns are counted fro
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab.remark import Remark, problems
 from pytorch_lab.words import count
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """One thing that a person should know about a run."""
-
-    code: str  # "adds up", "stale", …: the same for the same trouble
-    level: str  # "problem": most likely a mistake; "note": worth knowing
-    text: str  # what was measured, and what to do
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ class LoopRun:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     @property
     def summary(self) -> str:

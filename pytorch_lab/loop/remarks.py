@@ -14,6 +14,7 @@ from pytorch_lab.loop.record import LoopRun, Remark
 from pytorch_lab.loop.watching import Watch
 from pytorch_lab.loop.wording import short, turns_said
 from pytorch_lab.modules.text import spell_bytes
+from pytorch_lab.remark import problems_first
 from pytorch_lab.words import count, shortened
 
 MOST_WARNINGS = 3
@@ -23,8 +24,7 @@ def remarks(run: LoopRun, watch: Watch, heard: Sequence[Any]) -> LoopRun:
     """The run with all that there is to say, problems first."""
     said = [remark for find in FINDERS for remark in find(run, watch)]
     said += _warnings(heard)
-    said.sort(key=lambda remark: remark.level != "problem")
-    return replace(run, remarks=tuple(said))
+    return replace(run, remarks=problems_first(said))
 
 
 def _rates(run: LoopRun, watch: Watch) -> Iterator[Remark]:

@@ -1,10 +1,11 @@
 """A run as text: its order, three lines of figures, and the remarks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pytorch_lab import words
-from pytorch_lab.loop.record import LoopRun, LoopRuns, Remark
+from pytorch_lab.loop.record import LoopRun, LoopRuns
 from pytorch_lab.loop.wording import short
+from pytorch_lab.remark import remark_lines
 
 NAME, STRIP = 15, 40
 
@@ -78,10 +79,3 @@ def _said(run: LoopRun) -> Iterator[str]:
     if run.failure:
         yield from words.wrap(f"Stopped in {run.failure}", head="✗ ", indent="  ")
     yield from remark_lines(run.remarks)
-
-
-def remark_lines(remarks: Iterable[Remark]) -> Iterator[str]:
-    """Problems with a cross, notes with a dot."""
-    for remark in remarks:
-        sign = "✗" if remark.level == "problem" else "·"
-        yield from words.wrap(remark.text, head=f"{sign} ", indent="  ")

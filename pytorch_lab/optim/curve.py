@@ -8,14 +8,13 @@ which the optimizer uses in its step number `k`.
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pytorch_lab import remark
+
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(remark.Remark):
     """One thing that a person should know about a curve, or about an optimizer's groups."""
 
-    code: str  # "climbs", "negative", "longer", ...: the same for the same trouble
-    level: str  # "problem": most likely a mistake; "note": worth knowing
-    text: str  # what is so, with numbers, and what to do
     span: tuple[int, int] | None = None  # the first and last step that it is about
 
 
@@ -39,7 +38,7 @@ class LrCurve:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return remark.problems(self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 
-from pytorch_lab import words
+from pytorch_lab import remark, words
 from pytorch_lab.optim.curve import LrCurve, Remark
 
 STRIP = 60  # columns
@@ -46,12 +46,10 @@ def headline(curve: LrCurve) -> str:
 
 
 def remark_lines(remarks: Sequence[Remark]) -> Iterator[str]:
-    """Problems first, each with a cross; then the notes."""
+    """An empty line, then the problems, then the notes."""
     if remarks:
         yield ""
-    for remark in sorted(remarks, key=lambda remark: remark.level != "problem"):
-        sign = "✗" if remark.level == "problem" else "·"
-        yield from words.wrap(remark.text, head=f"{sign} ", indent="  ")
+    yield from remark.remark_lines(remark.problems_first(remarks))
 
 
 def short(rate: float) -> str:

@@ -7,6 +7,7 @@ from pytorch_lab import words
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.param_groups import Group, Parameter, listed
 from pytorch_lab.optim.torch_private import is_hooked
+from pytorch_lab.remark import problems_first
 from pytorch_lab.words import count
 
 
@@ -29,7 +30,7 @@ def remarks(
     said += _hooked(groups, parameters, found)
     said += _groups(groups)
     said += _tied(groups, parameters)
-    return tuple(sorted(said, key=lambda remark: remark.level != "problem"))
+    return problems_first(said)
 
 
 def _absent(parameters: Sequence[Parameter], found: Sequence[Any]) -> Iterator[Remark]:

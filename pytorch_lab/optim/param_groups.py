@@ -8,6 +8,7 @@ from typing import Any
 from pytorch_lab import words
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.curve_text import remark_lines
+from pytorch_lab.remark import problems
 
 MOST_NAMES = 6
 MOST_GROUPS = 12
@@ -55,7 +56,7 @@ class ParamGroups:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     @property
     def in_none(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pytorch_lab import words
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.curve_text import remark_lines, short
 from pytorch_lab.optim.surfaces import Surface
+from pytorch_lab.remark import problems
 
 Pair = tuple[float, float]
 LIVE = ("again", "place")  # fields that hold functions
@@ -70,7 +71,7 @@ class StepPath:
     @property
     def problems(self) -> tuple[Remark, ...]:
         """The remarks that are most likely mistakes."""
-        return tuple(remark for remark in self.remarks if remark.level == "problem")
+        return problems(self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as plain dicts, lists, numbers and strings."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.path import Racer
 from pytorch_lab.optim.surfaces import Surface
+from pytorch_lab.remark import problems_first
 from pytorch_lab.words import count
 
 MATRIX = (
@@ -24,7 +25,7 @@ def remarks(
         said += _stuck(racer)
         if len(shapes.get(racer.name, ())) == 2:
             said.append(Remark("matrix", "note", f"{racer.name} {MATRIX}"))
-    return tuple(sorted(said, key=lambda remark: remark.level != "problem"))
+    return problems_first(said)
 
 
 def _ended(racer: Racer, place: Surface) -> Iterator[Remark]:

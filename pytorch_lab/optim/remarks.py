@@ -10,6 +10,7 @@ from pytorch_lab.optim.curve import Remark
 from pytorch_lab.optim.curve_text import short
 from pytorch_lab.optim.look import Look
 from pytorch_lab.optim.shapes import bad_numbers, climbs, constant, grows, teeth, zeros
+from pytorch_lab.remark import problems_first
 from pytorch_lab.words import count
 
 MANY = 10  # times longer than planned: somebody counted epochs and calls for batches
@@ -182,4 +183,4 @@ def remarks(look: Look) -> tuple[Remark, ...]:
     """All that there is to say, problems first."""
     found = [remark for finder in FINDERS for remark in finder(look)]
     unique = {(one.code, one.text): one for one in found}
-    return tuple(sorted(unique.values(), key=lambda one: one.level != "problem"))
+    return problems_first(unique.values())

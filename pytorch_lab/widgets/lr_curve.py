@@ -12,6 +12,7 @@ from typing import Any
 from pytorch_lab import svg, words
 from pytorch_lab.optim.curve import LrCurve, Remark
 from pytorch_lab.optim.curve_text import headline, short
+from pytorch_lab.remark import problems_first
 from pytorch_lab.widgets import prose
 from pytorch_lab.widgets.axes import Axis
 from pytorch_lab.widgets.piece import LessonPiece
@@ -69,7 +70,7 @@ def _state(curve: LrCurve) -> dict[str, Any]:
         "title": headline(curve),
         "finding": finding,
         "good": good,
-        "remarks": [[one.level, one.text] for one in _ordered(curve.remarks)],
+        "remarks": [[one.level, one.text] for one in problems_first(curve.remarks)],
         "size": [WIDTH, HEIGHT],
         "box": [LEFT, TOP, RIGHT, BOTTOM],
         "x_ticks": [[x.at(step), f"{step:,.0f}"] for step in x.ticks() if step == int(step)],
@@ -103,10 +104,6 @@ def _together(names: list[str]) -> str:
     if len(names) > 3:
         return f"{names[0]} and {words.count(len(names) - 1, 'group')} alike"
     return ", ".join(names)
-
-
-def _ordered(remarks: tuple[Remark, ...]) -> list[Remark]:
-    return sorted(remarks, key=lambda remark: remark.level != "problem")
 
 
 def _finding(curve: LrCurve) -> tuple[str, bool]:
@@ -180,5 +177,5 @@ def _picture(state: dict[str, Any]) -> str:
 
 
 def _list(remarks: tuple[Remark, ...]) -> str:
-    items = "".join(f"<li>{prose.to_html(one.text)}</li>" for one in _ordered(remarks))
+    items = "".join(f"<li>{prose.to_html(one.text)}</li>" for one in problems_first(remarks))
     return f"<ul>{items}</ul>" if items else ""
