@@ -176,8 +176,11 @@ def standardize(x):
     return x
 """,
         },
-        ends={  # which of the two comes first depends on the machine
-            "04.1": ("failed|timed_out", r"the output was cut after 1 MB, .*|.* longer than .*")
+        ends={  # which of the three comes first depends on the machine
+            "04.1": (
+                "failed|timed_out|kernel_died",
+                r"the output was cut after 1 MB, .*|.* longer than .*|.*did it show more than 8 MB.*",
+            )
         },
     ),
     Cheat(
