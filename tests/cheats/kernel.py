@@ -179,7 +179,7 @@ def standardize(x):
         ends={  # which of the three comes first depends on the machine
             "04.1": (
                 "failed|timed_out|kernel_died",
-                r"the output was cut after 1 MB, .*|.* longer than .*|.*did it show more than 8 MB.*",
+                r"the output was cut after 1 MB, .*|.* longer than .*|.*more than 8 MB at once.*",
             )
         },
     ),
