@@ -30,10 +30,8 @@ def problems(remarks: Iterable[R]) -> tuple[R, ...]:
 
     Example:
         >>> said = [Remark("a", "note", "Odd."), Remark("b", "problem", "Wrong.")]
-        >>> print(*problems(said)), print(*problems_first(said))
-        Wrong.
-        Wrong. Odd.
-        (None, None)
+        >>> [str(one) for one in problems(said)], [str(one) for one in problems_first(said)]
+        (['Wrong.'], ['Wrong.', 'Odd.'])
     """
     return tuple(one for one in remarks if one.level == "problem")
 

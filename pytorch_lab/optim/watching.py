@@ -24,6 +24,7 @@ from pytorch_lab.optim.remarks import plateau
 from pytorch_lab.optim.schedule import alike, columns, group_names, member, reductions
 from pytorch_lab.optim.shapes import bad_numbers, climbs, constant, teeth, zeros
 from pytorch_lab.optim.torch_private import has_stepped
+from pytorch_lab.remark import problems_first
 from pytorch_lab.words import count
 
 FINDERS = (bad_numbers, zeros, climbs, teeth, plateau, constant)
@@ -134,7 +135,7 @@ class Watch:
             momenta=momenta if any(len(set(row)) > 1 for row in momenta) else (),
             metric=tuple(self._metric),
             planned=look.plan.calls if look.plan else None,
-            remarks=tuple(sorted(found, key=lambda remark: remark.level != "problem")),
+            remarks=problems_first(found),
         )
 
     def _look(
