@@ -205,7 +205,7 @@ def test_a_loss_that_is_no_number_is_said_at_once_and_once(broken):
         bar.log(loss=broken if turn >= 2 else 1.0)
         if turn == 2:
             (now,) = file.getvalue().splitlines()
-            assert f"loss is {float(broken)} since turn 3!" in now
+            assert f"loss was {float(broken)} in turn 3!" in now
     assert len(file.getvalue().splitlines()) == 2
 
 

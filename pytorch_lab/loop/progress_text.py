@@ -25,7 +25,7 @@ class Bar:
     total: int | None
     elapsed_s: float
     series: Trail = field(default_factory=dict)
-    broken: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # since when it is none
+    broken: Mapping[str, tuple[int, float]] = field(default_factory=dict)  # (first turn, number)
     stopped: bool = False
 
     @property
@@ -83,7 +83,7 @@ def _numbers(bars: Sequence[Bar]) -> Iterator[str]:
 def _notes(bars: Sequence[Bar]) -> Iterator[str]:
     for bar in bars:
         for name, (turn, number) in bar.broken.items():
-            yield f"{name} is {number} since turn {turn:,}!"
+            yield f"{name} was {number} in turn {turn:,}!"
     if any(bar.stopped for bar in bars):
         inner = next(bar for bar in reversed(bars) if bar.stopped)
         yield f"stopped after turn {inner.done:,}"
