@@ -1,8 +1,9 @@
 """What the course's exercises ask for, written slowly: the visible checks compare answers with it.
 
-It lies here and not in a check's cell, where a learner would read the answer before trying. Each
-function takes the learner's module, or its tensors, and says what should have come out. There is a
-file for each lesson, of the lesson's name.
+It lies here and not in a check's cell, where a learner would read the answer before trying. Most
+functions take what the learner was given and say what should have come out; lesson 05 has stand-ins
+for a loader, a worker and a GPU instead. A file is called as its lesson; what lessons 01 to 03 need
+is here as well, where their notebooks import it.
 """
 
 from pytorch_lab.checks.references.autograd import learned, output_gradients
