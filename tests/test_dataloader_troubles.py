@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from pytorch_lab.dataloader import explain, time_loader, unsendable, worker_randomness
-from pytorch_lab.errors import LoaderError
+from pytorch_lab.errors import LoaderError, UsageError
 
 
 class Failing(Dataset):
@@ -263,3 +263,29 @@ def test_a_class_of_a_notebook_and_spawn():
     assert "move it to a .py file beside the notebook and import it from there" in ours
     assert torchs == f"RuntimeError: {ours}"
     assert "Can't get attribute 'Squares' on <module '__main__'" in ran.stderr  # the worker's own
+
+
+def test_a_forked_worker_that_ended_did_not_die_of_pickle():
+    loader = DataLoader(Failing(lambda: 0), num_workers=1, multiprocessing_context="fork")
+    ended = RuntimeError("DataLoader worker (pid(s) 17) exited unexpectedly")
+    assert "pickle" not in explain(ended, loader)
+    assert "a worker process ended" in explain(ended, loader)
+
+
+@pytest.mark.parametrize("thing", [None, [1], "loader", Failing(int)])
+def test_only_a_loader_is_looked_at_for_what_cannot_be_sent(thing):
+    with pytest.raises(UsageError, match="expected a DataLoader"):
+        unsendable(thing)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"workers": 3}, r"`workers` as several numbers, got 3; give \[3\]"),
+        ({"device": "nonsense"}, "`device` as one of torch"),
+        ({"device": 3.5}, "`device` as one of torch"),
+    ],
+)
+def test_arguments_that_are_none_are_refused_in_words(options, says):
+    with pytest.raises(UsageError, match=says):
+        time_loader(DataLoader([1, 2]), batches=1, **options)

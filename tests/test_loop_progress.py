@@ -280,3 +280,46 @@ def test_a_stopped_loop_says_so():
     bars = [Bar("epoch", 1, 3, 9.0, stopped=True), Bar("batch", 7, 40, 2.0, stopped=True)]
     assert line(bars, last=True) == "epoch 1/3  batch 7/40 18% stopped after turn 7 (9 s)"
     assert "stopped after turn 7" in page(bars, {})
+
+
+@pytest.mark.parametrize("number", [torch.tensor(1 + 2j), 10**400, 1j, None, {}])
+def test_what_is_no_number_is_refused_in_words(number):
+    with pytest.raises(UsageError, match=r"expected a (real )?number"):
+        ran([1], io.StringIO(), log=lambda _: {"loss": number})
+
+
+class Sized:
+    """Its length is an error of its own."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __len__(self):
+        raise self.error
+
+    def __iter__(self):
+        return iter([1, 2])
+
+
+@pytest.mark.parametrize("error", [NotImplementedError(), ValueError("x"), AttributeError("y")])
+def test_items_whose_length_is_an_error_have_none(error):
+    assert ran(Sized(error), io.StringIO()).done == 2
+
+
+@pytest.mark.parametrize("file", ["log.txt", 3])
+def test_a_file_that_is_none_is_refused_before_the_loop(file):
+    with pytest.raises(UsageError, match="expected `file` as an open file"):
+        loop.progress([1], file=file)
+
+
+def test_a_closed_file_or_none_ends_no_training(monkeypatch):
+    closed = io.StringIO()
+    closed.close()
+    assert ran([1, 2], closed).done == 2
+    monkeypatch.setattr("sys.stderr", None)
+    assert ran([1, 2], None).done == 2
+
+
+def test_a_bar_gone_through_inside_itself_comes_to_an_end():
+    bar = loop.progress([1, 2], file=io.StringIO())
+    assert [(a, b) for a in bar for b in bar] == [(1, 1), (1, 2), (2, 1), (2, 2)]

@@ -10,7 +10,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,6 +95,16 @@ def _check_number(name: str, number: int, least: int) -> None:
         )
 
 
+def _device(device: Any) -> torch.device:
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise UsageError(
+            f'time_loader(...) expected `device` as one of torch, such as "cuda", got '
+            f"{device!r:.60}."
+        ) from error
+
+
 def _record(ran: Ran) -> LoaderTimeline:
     """The run without its trials."""
     return LoaderTimeline(
@@ -128,7 +138,7 @@ class Bench:
     ) -> None:
         _check(loader, step, batches)
         self.loader, self.step, self.batches = loader, step, batches
-        self.device = None if device is None else torch.device(device)
+        self.device = None if device is None else _device(device)
         self.clock = clock
         self.origin = 0
 
@@ -313,6 +323,12 @@ def _tried(
 ) -> list[Trial]:
     """The other numbers, upwards; without being told which, until more do not help."""
     if workers is not None:
+        if not isinstance(workers, Iterable):
+            raise UsageError(
+                f"time_loader(...) expected `workers` as several numbers, got {workers!r:.60}; "
+                f"give [{workers!r:.60}]."
+            )
+        workers = list(workers)
         for one in workers:
             _check_number("workers", one, 0)
         return [own, *(try_one(bench, one) for one in sorted(set(workers) - {own.workers}))]

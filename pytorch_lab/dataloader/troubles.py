@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from pytorch_lab import words
 from pytorch_lab.dataloader.inside import Failure
-from pytorch_lab.errors import LabError, LoaderError
+from pytorch_lab.errors import LabError, LoaderError, UsageError
 
 CURE_MODULE = (
     "move it to a .py file beside the notebook and import it from there; "
@@ -120,7 +120,8 @@ def explain(error: BaseException, loader: DataLoader | None = None) -> str:
     message = words.message_of(error)
     name = type(error).__name__
     about_pickle = "pickle" in message.lower() or isinstance(error, pickle.PicklingError)
-    if loader is not None and (about_pickle or "exited unexpectedly" in message):
+    ended = "exited unexpectedly" in message and _starts_anew(loader)
+    if loader is not None and (about_pickle or ended):
         cannot = unsendable(loader)
         if cannot:
             return f"{name}: {cannot[0]}"
@@ -131,6 +132,12 @@ def explain(error: BaseException, loader: DataLoader | None = None) -> str:
         return f"{name}: {words.shortened(message)}: it cannot be sent to a worker; {CURE_MODULE}."
     lines = message.strip().splitlines()
     return f"{name}: {words.shortened(lines[-1])}" if lines else name
+
+
+def _starts_anew(loader: DataLoader | None) -> bool:
+    """Whether workers import everything again; a fork has it all, and died of something else."""
+    context: Any = getattr(loader, "multiprocessing_context", None) or multiprocessing
+    return context.get_start_method() != "fork"
 
 
 def _known(message: str) -> str:
@@ -186,7 +193,15 @@ def unsendable(loader: DataLoader) -> list[str]:
 
     Args:
         loader: any; nothing is started.
+
+    Raises:
+        UsageError: it is no DataLoader.
     """
+    if not isinstance(loader, DataLoader):
+        raise UsageError(
+            f"unsendable(loader) expected a DataLoader, got {type(loader).__name__!r}; "
+            "give the loader itself."
+        )
     sentences = []
     for name in ("dataset", "collate_fn", "worker_init_fn"):
         part = getattr(loader, name)

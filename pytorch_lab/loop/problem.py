@@ -15,8 +15,8 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
-from pytorch_lab.errors import UsageError
-from pytorch_lab.words import message_of
+from pytorch_lab.errors import LabError, LoaderError, UsageError
+from pytorch_lab.words import message_of, shortened
 
 CLASSES, FEATURES, POINTS, BATCH = 4, 8, 512, 64
 RATE = 0.5
@@ -69,7 +69,7 @@ def prepared(
         model, drawn = generated(turns)
     else:
         _check(model, batches, optimizer)
-        drawn = list(_drawn(batches, turns))
+        drawn = _fetched(batches, turns)
     whole = optimizer if isinstance(optimizer, Optimizer) else None
     timed = None if _makes(scheduler) else scheduler
     net, loss, ready, schedule = _copied(model, loss_fn, whole, timed)
@@ -80,6 +80,7 @@ def prepared(
     elif schedule is None:
         schedule = torch.optim.lr_scheduler.StepLR(ready, step_size=10, gamma=0.5)
     _same_optimizer(schedule, ready)
+    _refuse_meta([*net.parameters(), *(p for group in ready.param_groups for p in group["params"])])
     return Problem(net, drawn, loss or nn.functional.cross_entropy, ready, schedule)
 
 
@@ -130,6 +131,27 @@ def _copied(*things: Any) -> tuple[Any, ...]:
             f"copy, got {type(error).__name__}: {message_of(error)}; give a function that makes "
             "the optimizer, or a model without tensors that were computed from others."
         ) from error
+
+
+def _fetched(batches: Iterable[Any], turns: int) -> list[tuple[Any, Any]]:
+    try:
+        return list(_drawn(batches, turns))
+    except LabError:
+        raise
+    except Exception as error:  # the reader's own dataset
+        last = message_of(error).strip().rpartition("\n")[2]  # of a worker's whole traceback
+        raise LoaderError(
+            f"loop.run(batches=...) expected pairs (x, y), got {type(error).__name__}: "
+            f"{shortened(last)}"
+        ) from error
+
+
+def _refuse_meta(parameters: Iterable[torch.Tensor]) -> None:
+    if any(parameter.is_meta for parameter in parameters):
+        raise UsageError(
+            "loop.run(...) expected parameters that hold numbers, got some on the meta device; "
+            'make the model on the CPU, or move it with to_empty(device="cpu") and fill it.'
+        )
 
 
 def _drawn(batches: Iterable[Any], turns: int) -> Iterator[tuple[Any, Any]]:

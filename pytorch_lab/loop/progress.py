@@ -115,6 +115,8 @@ class Progress(Generic[T]):
         self._series, self._told = {}, set()
         self._started_s = self._clock()
         self._inside = None
+        if self in _open.loops:  # gone through inside itself: the one that began last is drawn
+            del _open.loops[_open.loops.index(self) :]
         if _open.loops:
             self._root = _open.loops[0]
             _open.loops[-1]._inside = self
@@ -203,10 +205,15 @@ def progress(
     if total is None:
         try:
             total = len(items)  # type: ignore[arg-type]
-        except TypeError:  # a generator, or a loader of an iterable set
+        except Exception:  # noqa: BLE001 - none, or an error of its own, which no bar should end on
             total = None
     if total is not None and (isinstance(total, bool) or not isinstance(total, int) or total < 0):
         raise UsageError(
             f"loop.progress(...) expected `total` as a whole number, got {total!r:.60}."
+        )
+    if file is not None and not hasattr(file, "write"):
+        raise UsageError(
+            f"loop.progress(...) expected `file` as an open file, got {file!r:.60}; "
+            'give open("log.txt", "w").'
         )
     return Progress(items, str(label), total, clock, file)

@@ -88,12 +88,21 @@ def _spelled(text: str, file: Any) -> str:
     return text
 
 
-def screen(file: Any = None) -> Screen:
-    """The one for where this runs."""
+def screen(file: Any = None) -> Screen | None:
+    """The one for where this runs; none in a process without any output."""
     if file is None and _in_notebook():
         return Notebook()
     file = sys.stderr if file is None else file
-    return Terminal(file) if file.isatty() else Plain(file)
+    if file is None:  # pythonw has no stderr
+        return None
+    return Terminal(file) if _is_tty(file) else Plain(file)
+
+
+def _is_tty(file: Any) -> bool:
+    try:
+        return bool(file.isatty())
+    except (AttributeError, ValueError):  # only something with `write`; or closed
+        return False
 
 
 def _in_notebook() -> bool:

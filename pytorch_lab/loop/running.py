@@ -4,8 +4,10 @@ loop.run(["forward", "loss", "backward", "step"])             # nothing clears t
 loop.run(order, model=net, batches=loader, loss_fn=f, optimizer=opt)   # on copies of yours
 """
 
+import contextlib
+import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +22,7 @@ from pytorch_lab.loop.problem import MakeOptimizer, MakeScheduler, Problem, held
 from pytorch_lab.loop.record import Failure, LoopRun, LoopRuns
 from pytorch_lab.loop.remarks import remarks
 from pytorch_lab.loop.steps import NO_GRAD, RIGHT, Given, Step, indented, parse
-from pytorch_lab.loop.watching import Watch, watching
+from pytorch_lab.loop.watching import Watch, rate_of, watching
 from pytorch_lab.modules.patient import left_as_found
 
 TURNS, MOST_TURNS = 40, 100_000
@@ -73,7 +75,8 @@ def run(
             f"loop.run(...) expected `turns` as a whole number from 1 to {MOST_TURNS:,}, "
             f"got {turns!r:.60}."
         )
-    with left_as_found(*held(batches)):
+    theirs = (model, loss_fn, optimizer, scheduler)  # their hooks and closures aren't copied
+    with left_as_found(*theirs, *held(batches)), torch.inference_mode(False):
         surroundings.seed(seed)
         torch.set_grad_enabled(True)
         problem = prepared(turns, model, batches, loss_fn, optimizer, scheduler)
@@ -136,9 +139,9 @@ class _Turns:
             if failure:
                 break
             before, at = at, self.watch.vector()
-            self.motions.append(float((at - before).norm()))
-            self.rates.append(float(self.problem.optimizer.param_groups[0]["lr"]))
-            self.hung.append(self.hanging.on(self.names["total"]))
+            self.motions.append(_distance(at, before))
+            self.rates.append(rate_of(self.problem.optimizer))
+            self.hung.append(self.hanging.on(self.names.get("total")))
         _, self.watch.kept_bytes = Hanging(self.own).on(self.names.get("loss"))
         return self._recorded(failure)
 
@@ -158,7 +161,7 @@ class _Turns:
                 self.watch.look()
                 if not noted and self.names.get("loss") is not earlier:
                     noted = True
-                    self.losses.append(_number(self.names["loss"]))
+                    self.losses.extend(_numbers(self.names.get("loss")))
         return None
 
     def _recorded(self, failure: Failure | None) -> LoopRun:
@@ -179,8 +182,16 @@ class _Turns:
         return remarks(run, self.watch, self.heard)
 
 
-def _number(loss: Any) -> float:
-    """A loss of more than one number, on which backward will fail, counts by its mean."""
-    if isinstance(loss, torch.Tensor):
-        return float(loss.detach().double().mean())
-    return float(loss)
+def _numbers(loss: Any) -> Iterator[float]:
+    """A loss of more than one number, on which backward will fail, counts by its mean.
+
+    What is no number counts for nothing: a later step says why it can't go on.
+    """
+    with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
+        is_tensor = isinstance(loss, torch.Tensor)
+        yield float(loss.detach().double().mean()) if is_tensor else float(loss)
+
+
+def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """How far two vectors are apart; of other sizes, after a step that reshaped a weight, nan."""
+    return float((one - other).norm()) if one.shape == other.shape else math.nan

@@ -33,13 +33,18 @@ class Series:
                     f"log({self.name}=...) expected a single number, got a tensor of shape "
                     f"{tuple(number.shape)}; log its .mean()."
                 )
+            if number.is_complex():
+                raise UsageError(
+                    f"log({self.name}=...) expected a real number, got a complex one; log its "
+                    ".abs()."
+                )
             number = number.detach()
             if number.device.type != "cpu":  # reading it would wait for the device
                 self._waiting.append((turn, number.reshape(())))
                 return
         try:
             self._take(float(number), turn)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise UsageError(
                 f"log({self.name}=...) expected a number or a tensor of one, got {number!r:.60}."
             ) from error

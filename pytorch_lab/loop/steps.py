@@ -139,10 +139,10 @@ def _step(given: Any) -> Step:
         raise UsageError(_unknown(text))
     try:
         return Step(name, line, code=compile(line, f"<{name}>", "exec"))
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise UsageError(
             f"loop.run(order) expected a name of loop.STEPS or a line of Python, got {text!r:.60} "
-            f"({error.msg})."
+            f"({getattr(error, 'msg', '') or type(error).__name__})."
         ) from error
 
 
