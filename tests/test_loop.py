@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from pytorch_lab import loop
-from pytorch_lab.errors import UsageError
+from pytorch_lab.errors import LoaderError, UsageError
 
 RIGHT = list(loop.RIGHT)
 
@@ -286,6 +286,7 @@ FAILURES = {
         ["forward", "loss", "loss = loss.detach()", "backward"], 1, 4,
         "Nothing that the loss was computed from requires a gradient.",
     ),
+    "a name of nobody": (["zero_grad", "print(net)"], 1, 2, "there are x, y, turn, torch, model"),
     "no loss": (["zero_grad", "backward"], 1, 2, "is made by the step 'loss'"),
     "loss before forward": (["loss", "forward"], 1, 1, "is made by the step 'forward'"),
     "many losses": (
@@ -400,3 +401,86 @@ def test_the_text_of_a_wrong_order(golden):
         "loop_compare",
         str(loop.compare({"right": RIGHT, "late": [*RIGHT[1:4], *RIGHT[:1], "step"]}, turns=12)),
     )
+
+
+@pytest.mark.parametrize(
+    "loss", ["None", "'abc'", "{'a': 1}", "(1, 2)", "10**400", "1j", "torch.eye(2).to_sparse()",
+             "torch.zeros((), device='meta')"],
+)  # fmt: skip
+def test_a_loss_that_is_no_number_is_none_of_the_losses(loss):
+    run = loop.run(["zero_grad", "forward", f"loss = {loss}", "step"], turns=3)
+    assert (run.losses, run.done, run.failure) == ((), 3, None)
+    assert "not finite" not in {remark.code for remark in run.remarks}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "del total",
+        "optimizer.param_groups.clear()",
+        "optimizer.param_groups[0]['lr'] = None",
+        "del optimizer.param_groups[0]['lr']",
+        "model[0].weight.data = torch.zeros(2, 2)",
+    ],
+)
+def test_a_line_that_breaks_what_is_at_hand_is_a_failure_or_nothing(line):
+    assert loop.run([*RIGHT, line], turns=3).done >= 1
+
+
+def test_sparse_gradients_have_a_norm():
+    torch.manual_seed(0)
+    words = torch.randint(0, 5, (4, 2))
+    nets = [nn.Sequential(nn.EmbeddingBag(5, 3, sparse=sparse), nn.Linear(3, 3))
+            for sparse in (True, False)]  # fmt: skip
+    nets[1].load_state_dict(nets[0].state_dict())
+    sparse, dense = (
+        loop.run(model=one, batches=[(words, torch.tensor([0, 1, 2, 0]))], optimizer=sgd, turns=3)
+        for one in nets
+    )
+    assert sparse.grad_norms == pytest.approx(dense.grad_norms)
+    assert sparse.motions == pytest.approx(dense.motions)
+
+
+def test_what_hooks_and_a_loss_of_the_readers_note_is_as_it_was():
+    model, noted, calls = net(), [], {"loss": 0}
+    model.register_forward_hook(lambda *_: noted.append(1))
+
+    def counting(output, y):
+        calls["loss"] += 1
+        return F.cross_entropy(output, y)
+
+    run = loop.run(model=model, batches=pairs(), loss_fn=counting, optimizer=sgd, turns=3)
+    assert (run.done, noted, calls) == (3, [], {"loss": 0})
+
+
+def test_it_runs_in_inference_mode_as_elsewhere():
+    with torch.inference_mode():
+        inside = loop.run(turns=3)
+        assert torch.is_inference_mode_enabled()
+    assert inside == loop.run(turns=3)
+
+
+class Broken(torch.utils.data.Dataset):
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        raise OSError("the file is gone")
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_the_loader_is_told(workers):
+    loader = DataLoader(Broken(), num_workers=workers)
+    with pytest.raises(LoaderError, match=r"got OSError: .*the file is gone"):
+        loop.run(model=net(), batches=loader, optimizer=sgd)
+
+
+def test_parameters_without_numbers_are_refused():
+    with pytest.raises(UsageError, match="on the meta device"):
+        loop.run(model=net().to("meta"), batches=pairs(), optimizer=sgd)
+
+
+@pytest.mark.parametrize("line", ["a = '\0'", "a = '\ud800'", "a = " + "-" * 100_000 + "1"])
+def test_a_line_that_python_cannot_read_is_refused(line):
+    with pytest.raises(UsageError, match="a line of Python"):
+        loop.run([line])

@@ -24,7 +24,8 @@ class Failure:
     def __str__(self) -> str:
         first = self.message.partition(". ")[0].rstrip(".")  # of torch's several sentences
         why = f" {self.says}" if self.says else ""
-        return f"turn {self.turn}, {self.step}: {self.type}: {first}.{why}"
+        said = f"{self.type}: {first}" if first else self.type
+        return f"turn {self.turn}, {self.step}: {said}.{why}"
 
 
 @dataclass(frozen=True, slots=True)
