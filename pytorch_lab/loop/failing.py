@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pytorch_lab.loop.record import Failure
 from pytorch_lab.loop.steps import Step
 from pytorch_lab.loop.watching import Watch
-from pytorch_lab.words import message_of, shortened
+from pytorch_lab.words import listed, message_of, shortened
 
 MAKERS = {"output": "forward", "loss": "loss"}
 
@@ -17,13 +17,14 @@ def explained(error: Exception, turn: int, place: int, step: Step, watch: Watch)
     return Failure(turn, place, step.name, type(error).__name__, message, says)
 
 
-def _undefined(error: Exception, _message: str, _watch: Watch) -> str:
+def _undefined(error: Exception, _message: str, watch: Watch) -> str:
     name = getattr(error, "name", None)
     if not isinstance(error, NameError) or not name:
         return ""
     if name in MAKERS:
         return f"`{name}` is made by the step {MAKERS[name]!r}, which has to come before this one."
-    return f"Nothing at hand is called `{name}`; see loop.run for the names."
+    there = listed(["x", "y", "turn", *watch.problem.names()])
+    return f"Nothing at hand is called `{name}`; there are {there}, and what the steps make."
 
 
 def _twice(_error: Exception, message: str, _watch: Watch) -> str:
