@@ -14,6 +14,7 @@ from torch import Tensor
 from pytorch_lab.customop.jacobians import Analytic, BackwardFailed, flat_outputs, vjp
 from pytorch_lab.customop.record import Remark
 from pytorch_lab.customop.subject import Subject
+from pytorch_lab.customop.torch_private import is_changed
 from pytorch_lab.errors import ModelError
 
 CLOSE = 1e-5  # relative
@@ -144,7 +145,7 @@ def saved_by_hand(subject: Subject) -> Iterator[str]:
     for output in subject.outputs(subject.copies(grad=True)).values():
         held = getattr(output.grad_fn, "__dict__", {})
         for name, value in held.items():
-            if isinstance(value, Tensor) and value._version:
+            if isinstance(value, Tensor) and is_changed(value):
                 yield name
 
 
