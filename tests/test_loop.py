@@ -287,7 +287,6 @@ FAILURES = {
         "Nothing that the loss was computed from requires a gradient.",
     ),
     "a name of nobody": (["zero_grad", "print(net)"], 1, 2, "there are x, y, turn, torch, model"),
-    "a name of nobody": (["zero_grad", "print(net)"], 1, 2, "there are x, y, turn, torch, model"),
     "no loss": (["zero_grad", "backward"], 1, 2, "is made by the step 'loss'"),
     "loss before forward": (["loss", "forward"], 1, 1, "is made by the step 'forward'"),
     "many losses": (
