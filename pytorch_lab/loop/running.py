@@ -1,7 +1,9 @@
 """Run a training loop in any order of its steps, and measure what that order does.
 
-loop.run(["forward", "loss", "backward", "step"])             # nothing clears the gradients
-loop.run(order, model=net, batches=loader, loss_fn=f, optimizer=opt)   # on copies of yours
+    loop.run(["forward", "loss", "backward", "step"])        # nothing clears the gradients
+    loop.run(order, model=net, batches=loader, loss_fn=f, optimizer=opt)
+
+The first runs on a small generated problem, the second on copies of the reader's own objects.
 """
 
 import contextlib
