@@ -3,6 +3,7 @@ sentence names the mistake that was planted."""
 
 import functools
 import json
+import math
 import random
 import warnings
 
@@ -384,3 +385,57 @@ def test_a_forward_that_raises_is_told_with_its_own_words():
     with pytest.raises(ModelError, match="what else it computes with must be double too") as caught:
         customop.check(lambda x: x @ held, X)
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_it_says_the_same_in_inference_mode():
+    with torch.inference_mode():
+        inside = customop.check(torch.sin, torch.tensor([0.5, 1.0]))
+    assert inside.verdict == "right"
+    assert inside == customop.check(torch.sin, torch.tensor([0.5, 1.0]))
+
+
+@pytest.mark.parametrize("number", [1e12, 1e300, -1e15])
+def test_a_number_so_large_that_a_step_is_lost_in_it_decides_nothing(number):
+    found = customop.check(torch.sin, torch.tensor([number], dtype=torch.float64))
+    assert found.verdict == "undecided"
+    assert not found.problems
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_an_input_that_is_no_number_accuses_nobody(number):
+    found = customop.check(torch.sin, torch.tensor([number, 1.0]))
+    assert found.verdict == "undecided"
+
+
+def test_sparse_gradients_are_compared():
+    found = customop.check(nn.Embedding(4, 2, sparse=True), torch.tensor([0, 1]))
+    assert found.verdict == "right"
+
+
+@pytest.mark.parametrize(
+    ("fn", "given", "says"),
+    [
+        (torch.sin, nn.UninitializedParameter(), "is lazy"),
+        (nn.LazyLinear(2), torch.ones(1, 2), "`weight` is lazy"),
+        (lambda x: x.to("meta"), torch.ones(1), "meta device"),
+    ],
+)
+def test_what_has_no_numbers_is_refused_in_words(fn, given, says):
+    with pytest.raises(UsageError, match=says):
+        customop.check(fn, given)
+
+
+def test_a_default_device_of_the_readers_is_no_trouble():
+    with torch.device("meta"):  # stands for an accelerator
+        assert customop.check(torch.sin, torch.ones(2, device="cpu")).verdict == "right"
+
+
+def test_true_is_no_step():
+    with pytest.raises(UsageError, match="eps"):
+        customop.check(torch.sin, torch.ones(1), eps=True)
+
+
+def test_a_norm_at_its_kink_is_not_said_to_be_nothing():
+    (note,) = customop.check(torch.norm, torch.zeros(2)).remarks
+    assert note.code == "no_effect"
+    assert "nothing depends" not in note.text

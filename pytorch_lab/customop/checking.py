@@ -84,10 +84,15 @@ def check(
         ModelError: the function raised in its forward.
     """
     for name, value in (("eps", eps), ("atol", atol), ("rtol", rtol)):
-        is_number = isinstance(value, int | float) and math.isfinite(value)
+        is_number = type(value) in (int, float) and math.isfinite(value)
         if not is_number or value < 0 or (name == "eps" and value == 0):
             raise UsageError(f"check(..., {name}=...) expected a positive number, got {value!r}.")
-    with left_as_found(fn, inputs), torch.enable_grad(), warnings.catch_warnings():
+    with (
+        left_as_found(fn, inputs),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         subject = subject_of(fn, inputs)
         return _Check(subject, eps, (atol, rtol)).run(second)
@@ -218,7 +223,7 @@ class _Check:
                 yield Remark(
                     "no_effect", "note",
                     f"All derivatives by `{argument.name}` are 0, in both: at these numbers "
-                    "nothing depends on it, and it would not learn.",
+                    "it would not learn.",
                 )  # fmt: skip
         states = [state for block in self.blocks for row in block.states for state in row]
         kinks, unsure = states.count(KINK), states.count(UNSURE)

@@ -85,12 +85,14 @@ def vjp(output: Tensor, leaves: Sequence[Tensor], v: Tensor) -> list[Tensor | No
         grads = list(torch.autograd.grad(output, wanted, v, retain_graph=True, allow_unused=True))
     except Exception as error:
         raise BackwardFailed(f"{type(error).__name__}: {message_of(error)}") from error
-    return [grads.pop(0) if leaf.requires_grad else None for leaf in leaves]
+    found = [grads.pop(0) if leaf.requires_grad else None for leaf in leaves]
+    # That of an Embedding may be sparse.
+    return [one.to_dense() if one is not None and one.is_sparse else one for one in found]
 
 
 def _flat(grad: Tensor | None, leaf: Tensor) -> Tensor:
     if grad is None:
-        return torch.zeros(leaf.numel(), dtype=torch.float64)
+        return torch.zeros(leaf.numel(), dtype=torch.float64, device="cpu")
     return grad.detach().to("cpu", torch.float64).reshape(-1)
 
 

@@ -19,7 +19,7 @@ from pytorch_lab.customop.subject import Subject
 
 STEPS = (1.0, 0.7, 0.4)  # of eps: from noise to slope
 NEAR = 0.01  # of eps: past a kink that lies closer than eps
-FLOAT32 = 2.0**-24  # relative rounding
+FLOAT32, FLOAT64 = 2.0**-24, 2.0**-53  # relative rounding
 
 
 def agree(analytic: Tensor, numeric: Tensor, atol: float, rtol: float) -> Tensor:
@@ -93,25 +93,28 @@ class _Slopes:
         right, left, near = (
             [one[output][row] for one in side] for side in (self.right, self.left, self.near)
         )
-        if not all(map(math.isfinite, (*right, *left))):
+        if not all(map(math.isfinite, (self.start, *right, *left))):
             return UNSURE
         middle = statistics.fmean((*right, *left))
-        rounding = self._rounding(output, row, max(abs(value), abs(middle)))
+        steepest = max(abs(value), abs(middle)) if math.isfinite(value) else abs(middle)
+        rounding = self._rounding(output, row, steepest)
         room = tolerance[0] + tolerance[1] * abs(middle) + rounding
         spread = max(max(side) - min(side) for side in (right, left))
         low, high = sorted(map(statistics.fmean, (right, left)))
         if spread <= room and high - low > room and low - room <= value <= high + room:
             return KINK
         slope = statistics.fmean(near)
-        if not rounding and abs(value - slope) <= tolerance[0] + tolerance[1] * abs(slope):
+        if not self.rounding[output] and abs(value - slope) <= tolerance[0] + tolerance[1] * abs(
+            slope
+        ):
             return KINK  # it lies closer than eps, and past it both agree
         is_lost = 3 * spread if spread > room else rounding
         return UNSURE if abs(value - middle) <= is_lost else WRONG
 
     def _rounding(self, output: int, row: int, slope: float) -> float:
-        """How far a slope may be off by the rounding of low precision; 0 where all is double."""
+        """How far a slope may be off by rounding: in double too, where a number is large."""
         held = abs(self.values[output][row]) + abs(self.start) * slope
-        return 4 * self.rounding[output] * held / (STEPS[-1] * self.eps)
+        return 4 * max(self.rounding[output], FLOAT64) * held / (STEPS[-1] * self.eps)
 
 
 def unit_rounding(subject: Subject, place: int) -> float:

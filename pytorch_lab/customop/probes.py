@@ -161,8 +161,8 @@ def _close_to(output: Tensor) -> float:
 
 
 def _random(output: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(0)
-    v = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    generator = torch.Generator("cpu").manual_seed(0)
+    v = torch.randn(output.shape, generator=generator, dtype=torch.float64, device="cpu")
     return v.to(output.device, output.dtype)
 
 

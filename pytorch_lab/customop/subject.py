@@ -98,6 +98,11 @@ class Subject:
                 f"check(fn, *inputs) compares derivatives of real numbers, and {self.name} returns "
                 "complex ones; torch.autograd.gradcheck knows their two derivatives."
             )
+        if any(value.is_meta for value in named.values()):
+            raise UsageError(
+                f"check(fn, *inputs) expected {self.name} to return numbers, got a tensor on the "
+                "meta device, which has none."
+            )
         if any(value.layout != torch.strided or value.is_nested for value in named.values()):
             raise UsageError(
                 f"check(fn, *inputs) expected {self.name} to return dense tensors; let it end with "
@@ -220,6 +225,11 @@ def _name(fn: Any) -> str:
 def _refuse(name: str, value: Any) -> None:
     if not isinstance(value, Tensor):
         return
+    if torch.nn.parameter.is_lazy(value):
+        raise UsageError(
+            f"check(fn, *inputs) expected tensors with a shape, and `{name}` is lazy: send one "
+            "batch through its module first."
+        )
     if value.is_complex():
         raise UsageError(
             f"check(fn, *inputs) compares derivatives of real numbers, and `{name}` is complex; "
@@ -233,7 +243,10 @@ def _refuse(name: str, value: Any) -> None:
 def _parameters(fn: Any) -> dict[str, Tensor]:
     if not isinstance(fn, torch.nn.Module):
         return {}
-    return {name: p for name, p in fn.named_parameters() if p.requires_grad}
+    found: dict[str, Tensor] = {name: p for name, p in fn.named_parameters() if p.requires_grad}
+    for name, parameter in found.items():
+        _refuse(name, parameter)
+    return found
 
 
 def _double(tensor: Tensor) -> Tensor:
