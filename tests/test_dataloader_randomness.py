@@ -314,3 +314,22 @@ def test_a_dataset_that_raises_is_told():
 
     with pytest.raises(LoaderError, match=r"dataset\[0\], got KeyError in worker 0 \(.*'colour'"):
         worker_randomness(loader_of(broken))
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (np.random.default_rng(0), "noise = np.random.default_rng(torch.initial_seed())"),
+        (random.Random(0), "noise = random.Random(torch.initial_seed())"),
+        (torch.Generator(), "noise = torch.Generator().manual_seed(torch.initial_seed())"),
+    ],
+)
+def test_the_cure_is_of_the_kind_and_name_of_the_generator(made, says):
+    def draw(self):
+        if isinstance(self.noise, torch.Generator):
+            return torch.rand(1, generator=self.noise).item()
+        return self.noise.random()
+
+    found = worker_randomness(loader_of(draw, {"noise": made}), samples=4)
+    assert f"`{says}`" in found.verdict
+    assert "`get_worker_info().dataset`" in found.verdict

@@ -1,11 +1,14 @@
 """What a person should know of a loader's random numbers."""
 
+import random
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import torch
 from torch.utils.data import DataLoader
 
 from pytorch_lab.dataloader.drawn import Draw
-from pytorch_lab.dataloader.generators import GLOBAL
+from pytorch_lab.dataloader.generators import GLOBAL, generators_of
 from pytorch_lab.dataloader.remarks import repeated_stream
 from pytorch_lab.dataloader.timeline import Remark
 
@@ -21,6 +24,14 @@ class Kept(NamedTuple):
     sample: int
     reading: "Reading"
     firsts: tuple[str, ...]  # of a stream: digests of the worker's first items
+
+
+# How a generator of each kind is made from torch's seed of a worker.
+_MADE: tuple[tuple[type, str], ...] = (
+    (torch.Generator, "torch.Generator().manual_seed(torch.initial_seed())"),
+    (random.Random, "random.Random(torch.initial_seed())"),
+    (np.random.RandomState, "np.random.RandomState(torch.initial_seed() % 2**32)"),
+)
 
 
 def remarks_on(loader: DataLoader, draws: tuple[Draw, ...], seen: list[Kept]) -> tuple[Remark, ...]:
@@ -70,12 +81,23 @@ def _cause(loader: DataLoader, stream: str, across: dict[str, bool], samples: bo
         )
     if loader.num_workers == 0:
         return "It is set back when an epoch begins: seed it once, or from the epoch's number."
-    made = "rng = np.random.default_rng(torch.initial_seed())"
+    holder = stream.rpartition(".")[0]
+    at = f"on `get_worker_info().{holder}`" if holder.startswith("dataset") else "where it is kept"
     return (
         "Each worker starts with its own copy of it, in the same state; torch seeds only the "
-        f"global generators. Draw from those, or make it anew in `worker_init_fn`: `{made}`, "
-        "set on `get_worker_info().dataset`."
+        "global generators. Draw from those, or make it anew in `worker_init_fn`: "
+        f"`{_anew(loader, stream)}`, set {at}."
     )
+
+
+def _anew(loader: DataLoader, stream: str) -> str:
+    """The line that makes a stored generator anew, of the kind and by the name that it has."""
+    name = stream.rpartition(".")[2]
+    made = next(
+        (call for kind, call in _MADE if isinstance(dict(generators_of(loader)).get(stream), kind)),
+        "np.random.default_rng(torch.initial_seed())",
+    )
+    return f"{name if name.isidentifier() else 'rng'} = {made}"
 
 
 def _seeder(loader: DataLoader) -> str:
