@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from pytorch_lab.checkpoints import inspect
-from pytorch_lab.errors import UsageError
+from pytorch_lab.errors import ModelError, UsageError
 
 
 def net(head=2):
@@ -486,3 +486,12 @@ def test_unreadable_by_rights(tmp_path, monkeypatch):
     monkeypatch.setattr("pathlib.Path.open", refuse)
     with pytest.raises(UsageError, match="Permission denied; check the path and the rights"):
         inspect(tmp_path / "p.pt")
+
+
+def test_a_model_whose_state_dict_raises_is_told():
+    class Shy(nn.Module):
+        def state_dict(self, *_args, **_options):
+            raise RuntimeError("not now")
+
+    with pytest.raises(ModelError, match=r"the model's state_dict.*RuntimeError: not now"):
+        inspect({"weight": torch.zeros(1)}, Shy())

@@ -228,3 +228,35 @@ def test_text_and_picture(gap, golden):
     assert widget.to_html() == lab.show(gap).to_html()
     with pytest.raises(UsageError, match="expected the ResumeGap alone"):
         lab.show(gap, 1)
+
+
+def one_layer(made, **more):
+    return lambda: (lambda: 1.0, {"model": made(), **{n: f() for n, f in more.items()}})
+
+
+def test_pieces_that_change_their_names_are_refused():
+    names = iter("abcdef")
+    with pytest.raises(UsageError, match="the same names each time"):
+        resume_gap(
+            lambda: (lambda: 1.0, {"model": nn.Linear(1, 1), next(names): nn.Linear(1, 1)}),
+            before=1,
+            after=1,
+        )
+
+
+def test_a_piece_that_does_not_take_its_state_back_is_told():
+    widths = iter(range(1, 9))
+    with pytest.raises(ModelError, match=r"(?s)putting back 'model' raised .*mismatch"):
+        resume_gap(one_layer(lambda: nn.Linear(next(widths), 1)), before=1, after=1)
+    with pytest.raises(ModelError, match="putting back 'mine' raised ZeroDivisionError"):
+        resume_gap(
+            one_layer(lambda: nn.Linear(1, 1), mine=lambda: (lambda: 1, lambda state: state / 0)),
+            before=1,
+            after=1,
+        )
+
+
+@pytest.mark.parametrize("made", [lambda: nn.Linear(1, 1, device="meta"), lambda: nn.LazyLinear(1)])
+def test_weights_without_numbers_are_refused(made):
+    with pytest.raises(UsageError, match="holds floating-point tensors"):
+        resume_gap(one_layer(made), before=1, after=1)

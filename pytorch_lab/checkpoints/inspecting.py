@@ -16,8 +16,14 @@ from pytorch_lab.checkpoints.findings import find
 from pytorch_lab.checkpoints.item import Item, itemsize
 from pytorch_lab.checkpoints.live import LiveReader
 from pytorch_lab.checkpoints.names import device_is_here, judge
-from pytorch_lab.checkpoints.record import CheckpointTree, Entry, Storage
-from pytorch_lab.errors import UsageError
+from pytorch_lab.checkpoints.record import (
+    CheckpointTree,
+    Entry,
+    ModelMatch,
+    OptimizerMatch,
+    Storage,
+)
+from pytorch_lab.errors import ModelError, UsageError
 
 INDEXES = ("*.safetensors.index.json", "*.bin.index.json")
 
@@ -56,10 +62,7 @@ def inspect(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         storages = _storages(root)
-        meets = model_match.match(root, model) if model is not None else None
-        moments = None
-        if optimizer is not None:
-            moments = optimizer_match.match(root, optimizer, model, meets)
+        meets, moments = _matched(root, model, optimizer)
         case = Case(
             source, contents, root, storages, judge(contents.reading), path,
             model, scheduler, meets, moments, optimizer,
@@ -71,6 +74,20 @@ def inspect(
         source, contents.format, size, opens, verdict, tuple(_entries(root)), storages,
         case.needed, findings, meets, moments,
     )  # fmt: skip
+
+
+def _matched(
+    root: Item, model: nn.Module | None, optimizer: torch.optim.Optimizer | None
+) -> tuple[ModelMatch | None, OptimizerMatch | None]:
+    try:
+        meets = model_match.match(root, model) if model is not None else None
+        moments = optimizer_match.match(root, optimizer, model, meets) if optimizer else None
+    except Exception as error:  # the learner's own state_dict
+        raise ModelError(
+            f"inspect(checkpoint, model) could not read the model's state_dict(), which raised "
+            f"{type(error).__name__}: {words.shortened(words.message_of(error))}"
+        ) from error
+    return meets, moments
 
 
 def _root(contents: Contents) -> Item:

@@ -220,8 +220,19 @@ class _Lab:
     def resume(self, name: str, restored: tuple[str, ...]) -> Way:
         """A run as a new process makes it: other random numbers, and of the pieces these alone."""
         step, pieces = self._made(self.seed + 1)
+        if pieces.keys() != self.checkpoint.keys():
+            raise UsageError(
+                "resume_gap(make_run) expected make_run() to return pieces of the same names each "
+                f"time, got first {', '.join(self.checkpoint)}, then {', '.join(pieces)}."
+            )
         for piece in restored:
-            load(pieces[piece], self.checkpoint[piece])
+            try:
+                load(pieces[piece], self.checkpoint[piece])
+            except Exception as error:  # the learner's own code
+                raise ModelError(
+                    f"resume_gap(make_run): putting back {piece!r} raised {type(error).__name__}: "
+                    f"{words.shortened(words.message_of(error))}"
+                ) from error
         losses = self._steps(step, self.n_after)
         off = [k for k, loss in enumerate(losses) if not _same(loss, self.uninterrupted[k])]
         distance = _distance(_weights(pieces[self.weights]), self.end)
@@ -266,7 +277,7 @@ def _weights(piece: Any) -> dict[str, torch.Tensor]:
     found = {
         name: one.detach().to("cpu", torch.float64, copy=True)
         for name, one in state.items()
-        if isinstance(one, torch.Tensor) and one.is_floating_point()
+        if isinstance(one, torch.Tensor) and one.is_floating_point() and _has_numbers(one)
     }
     if not found:
         raise UsageError(
@@ -274,6 +285,10 @@ def _weights(piece: Any) -> dict[str, torch.Tensor]:
             f"tensors, got {type(piece).__name__!r} without any; name the model."
         )
     return found
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
+    return not (torch.nn.parameter.is_lazy(tensor) or tensor.is_meta)
 
 
 def _distance(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
