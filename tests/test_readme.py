@@ -43,7 +43,7 @@ def test_it_prints_what_the_readme_says(example: Example, tmp_path: Path):
         [sys.executable, example.file], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.rstrip() == example.output.rstrip()
+    assert done.stdout.rstrip() == example.output.rstrip(), done.stderr
     # A call to be copied stays on one line.
     prose = [line for line in done.stdout.splitlines() if not line.startswith("    ")]
     assert max(map(len, prose)) <= 80

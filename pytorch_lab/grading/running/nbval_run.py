@@ -27,6 +27,8 @@ _ENV = {
 }
 
 
+_MOMENT_S = 2  # for a process that has closed its files, and ends
+
 Record = dict[str, Any]
 _KEYS = {"submission", "exercise", "status", "reason", "shown"}
 
@@ -80,8 +82,15 @@ class Pytest:
             code = told.readline().strip()
         if code not in ("0", "1"):
             said = one_line(log.read_text("utf-8", errors="replace")[-2000:])[-300:]
-            return found, f"it ended with code {code or 'none'}: {said}"
+            return found, f"it ended with {f'code {code}' if code else self._how()}: {said}"
         return found, ""
+
+    def _how(self) -> str:
+        """How a run ended that told no code: with the process that is asked for runs, or killed."""
+        if self._ready is not None:
+            with suppress(subprocess.TimeoutExpired):
+                return f"code {self._ready[0].wait(_MOMENT_S)}"
+        return "no code, as what is killed does"
 
     @contextmanager
     def _begun(self, arguments: list[str], log: Path) -> Iterator[tuple[TextIO, TextIO]]:

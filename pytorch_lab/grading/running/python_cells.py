@@ -6,6 +6,7 @@ may do anything.
 
 import ast
 import re
+import threading
 from contextlib import suppress
 
 _TIMED = re.compile(r"^(\s*)%{1,2}(?:time|timeit|capture)\b(?:[ \t]+-\w+(?:[ \t]*\d+)?)*[ \t]*")
@@ -46,10 +47,16 @@ def parsed(source: str) -> ast.AST | str:
         return "has magics that hide its Python" if magic else ast.Module([], [])
 
 
+# In Python 3.11 two threads that parse at once share a count of the depth, and one of them may get a
+# SystemError (python/cpython#106905).
+_parsing = threading.Lock()
+
+
 def _tree(source: str) -> ast.AST:
     """The tree of Python, or of what IPython makes Python of."""
-    with suppress(SyntaxError):
-        return ast.parse(source)
-    from IPython.core.inputtransformer2 import TransformerManager  # of use for few, and slow
+    with _parsing:
+        with suppress(SyntaxError):
+            return ast.parse(source)
+        from IPython.core.inputtransformer2 import TransformerManager  # of use for few, and slow
 
-    return ast.parse(TransformerManager().transform_cell(source))
+        return ast.parse(TransformerManager().transform_cell(source))
