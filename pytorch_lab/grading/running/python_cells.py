@@ -47,8 +47,8 @@ def parsed(source: str) -> ast.AST | str:
         return "has magics that hide its Python" if magic else ast.Module([], [])
 
 
-# In Python 3.11 two threads that parse at once share a count of the depth, and one of them may get a
-# SystemError (python/cpython#106905).
+# In Python 3.11 two threads that parse at once share a count of the depth, and one of them may get
+# a SystemError (python/cpython#106905).
 _parsing = threading.Lock()
 
 
