@@ -495,3 +495,28 @@ def test_a_model_whose_state_dict_raises_is_told():
 
     with pytest.raises(ModelError, match=r"the model's state_dict.*RuntimeError: not now"):
         inspect({"weight": torch.zeros(1)}, Shy())
+
+
+def test_a_parameter_that_changed_shape_in_its_place_is_no_other_parameter(tmp_path):
+    def build(classes):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, classes))
+        return net, torch.optim.Adam(net.parameters())
+
+    net, optimizer = build(5)
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+    states = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(states, tmp_path / "five.pt")
+    tree = inspect(tmp_path / "five.pt", *build(2))
+    (said,) = [found.text for found in tree.findings if found.code == "moments"]
+    assert "another parameter's" not in said
+    assert "2 parameters changed shape" in said
+    assert "`1.weight` have the shape (5, 3), it has (2, 3)" in said
+    net, optimizer = build(2)
+    state = states["optimizer"]
+    for position in (2, 3):  # as the sentence says
+        del state["state"][position]
+    optimizer.load_state_dict(state)
+    net(torch.ones(2, 4)).sum().backward()
+    optimizer.step()

@@ -7,7 +7,7 @@ from pytorch_lab.checkpoints.case import FEW, Case, quoted, some
 from pytorch_lab.checkpoints.item import spell
 from pytorch_lab.checkpoints.model_match import wrapped
 from pytorch_lab.checkpoints.optimizer_match import scheduler_settings, scheduler_state
-from pytorch_lab.checkpoints.record import Finding, KeyMatch
+from pytorch_lab.checkpoints.record import Finding, KeyMatch, Moment
 from pytorch_lab.checkpoints.unrun import printable
 
 
@@ -194,8 +194,12 @@ def _sizes(groups: tuple[int, ...]) -> str:
 
 def _wrong_moments(case: Case) -> Iterator[Finding]:
     moments = case.moments.moments if case.moments is not None else ()
-    bad = [one for one in moments if one.verdict in ("shape", "other")]
-    if not bad or (case.moments is not None and not case.moments.loads):
+    if case.moments is not None and not case.moments.loads:
+        return
+    odd = [one for one in moments if one.verdict in ("shape", "other")]
+    yield from _grown_parameters([one for one in odd if one.saved_for == one.meets])
+    bad = [one for one in odd if one.saved_for != one.meets]
+    if not bad:
         return
     first = bad[0]
     whose = (
@@ -213,6 +217,21 @@ def _wrong_moments(case: Case) -> Iterator[Finding]:
         f"parameter's: position {first.position}, the moments {whose}, meets `{first.meets}` "
         f"{first.parameter_shape}. {then} Give the optimizer its parameters in the saved order.",
         paths=tuple(one.path for one in bad if one.path),
+    )  # fmt: skip
+
+
+def _grown_parameters(grown: list[Moment]) -> Iterator[Finding]:
+    """Parameters in their places that have another shape now, such as a new head's."""
+    if not grown:
+        return
+    first = grown[0]
+    yield Finding(
+        "moments", "problem",
+        f"{words.count(len(grown), 'parameter')} changed shape, and the moments did not: those of "
+        f"`{printable(first.meets, 60)}` have the shape {first.shape}, it has "
+        f"{first.parameter_shape}. load_state_dict raises nothing; the first step() does. Leave "
+        f"out the state at {words.listed(one.position for one in grown)} before loading.",
+        paths=tuple(one.path for one in grown if one.path),
     )  # fmt: skip
 
 
