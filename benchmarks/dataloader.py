@@ -13,30 +13,14 @@ import sys
 from collections.abc import Callable
 
 import torch
-from sklearn.datasets import load_digits
+from digits import digits, network
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader
 
 from pytorch_lab.dataloader import time_loader
 
 REPETITIONS = 15
 BAR = 1.05
-
-
-def digits() -> TensorDataset:
-    """The pictures, (1797, 1, 8, 8), and what they show."""
-    found = load_digits()
-    pictures = torch.tensor(found.data, dtype=torch.float32).view(-1, 1, 8, 8) / 16
-    return TensorDataset(pictures, torch.tensor(found.target))
-
-
-def network() -> nn.Module:
-    """A small convolutional network."""
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(),
-        nn.Flatten(), nn.Linear(32 * 64, 10),
-    )  # fmt: skip
 
 
 def training() -> Callable[[list[torch.Tensor]], None]:

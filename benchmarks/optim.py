@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits
+from digits import digits, network
 from torch import nn
 from torch.optim import SGD, Adam, AdamW, Muon, Optimizer, RMSprop
 from torch.optim import lr_scheduler as S
@@ -154,18 +154,13 @@ def sliders() -> float:
 
 def epoch(*, watched: bool) -> None:
     """One epoch of a small convolutional network over the digits, its rate set in each batch."""
-    found = load_digits()
-    pictures, shown = torch.tensor(found.data, dtype=torch.float32), torch.tensor(found.target)
-    net = nn.Sequential(
-        nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
-        nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(32 * 64, 10),
-    )  # fmt: skip
+    (pictures, shown), net = digits().tensors, network()
     trained = SGD(net.parameters(), lr=0.05, momentum=0.9)
     scheduler = S.CosineAnnealingLR(trained, 57)
     with optim.watch_schedule(scheduler) if watched else nullcontext():
         for x, y in zip(pictures.split(32), shown.split(32), strict=True):
             trained.zero_grad()
-            nn.functional.cross_entropy(net(x / 16), y).backward()
+            nn.functional.cross_entropy(net(x), y).backward()
             trained.step()
             scheduler.step()
 
