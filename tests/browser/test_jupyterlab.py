@@ -326,3 +326,17 @@ def test_the_sliders_of_a_race_are_answered_by_the_kernel(lab):
     expect(race).to_contain_text("Reached.")
     lab.picture("jupyterlab-race", race)
     assert lab.errors == []
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_the_bar_of_a_loop_draws_its_loss_and_ends_full(lab, theme):
+    lab.visit("notebooks/07_training_loop.ipynb")
+    lab.theme(theme)
+    lab.run_up_to("lab.loop.progress(loader")
+    lab.settle()
+    bar = lab.page.locator(".jp-OutputArea-output", has_text="one epoch").last
+    bar.wait_for()
+    bar.scroll_into_view_if_needed()
+    assert "64/64" in bar.inner_text()
+    assert bar.locator("svg path").count() >= 1
+    lab.picture(f"progress-{theme.lower()}", bar)
