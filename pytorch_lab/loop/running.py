@@ -151,19 +151,20 @@ class _Turns:
         """One batch; what failed."""
         earlier = self.names.get("loss")
         noted = False
-        with torch.enable_grad():
-            for place, step in enumerate(self.steps, 1):
-                self.watch.step = step.name
-                try:
-                    step.run(self.names)
-                except Exception as error:  # noqa: BLE001 - the reader's own order, shown to them
-                    return explained(error, turn, place, step, self.watch)
-                if step.line == NO_GRAD:
-                    torch.set_grad_enabled(False)
+        torch.set_grad_enabled(True)
+        for place, step in enumerate(self.steps, 1):
+            self.watch.step = step.name
+            try:
+                step.run(self.names)
+            except Exception as error:  # noqa: BLE001 - the reader's own order, shown to them
+                return explained(error, turn, place, step, self.watch)
+            if step.line == NO_GRAD:
+                torch.set_grad_enabled(False)
+            if not step.computes:
                 self.watch.look()
-                if not noted and self.names.get("loss") is not earlier:
-                    noted = True
-                    self.losses.extend(_numbers(self.names.get("loss")))
+            if not noted and self.names.get("loss") is not earlier:
+                noted = True
+                self.losses.extend(_numbers(self.names.get("loss")))
         return None
 
     def _recorded(self, failure: Failure | None) -> LoopRun:
@@ -190,10 +191,11 @@ def _numbers(loss: Any) -> Iterator[float]:
     What is no number counts for nothing: a later step says why it can't go on.
     """
     with contextlib.suppress(TypeError, ValueError, OverflowError, RuntimeError):
-        is_tensor = isinstance(loss, torch.Tensor)
-        yield float(loss.detach().double().mean()) if is_tensor else float(loss)
+        if isinstance(loss, torch.Tensor):
+            loss = loss.item() if loss.numel() == 1 else loss.detach().double().mean()
+        yield float(loss)
 
 
 def _distance(one: torch.Tensor, other: torch.Tensor) -> float:
     """How far two vectors are apart; of other sizes, after a step that reshaped a weight, nan."""
-    return float((one - other).norm()) if one.shape == other.shape else math.nan
+    return float(torch.dist(one, other)) if one.shape == other.shape else math.nan

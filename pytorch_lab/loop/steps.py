@@ -34,6 +34,7 @@ STEPS = MappingProxyType(
 )
 RIGHT = ("zero_grad", "forward", "loss", "backward", "step")
 
+_COMPUTING = {STEPS[name] for name in ("forward", "loss", "total", "total.item", "train", "eval")}
 _NAMES = {line: name for name, line in STEPS.items()}
 
 Given = str | Callable[["Here"], Any]  # what a reader may write into an order
@@ -73,6 +74,11 @@ class Step:
     line: str
     code: CodeType | None = None  # None for a function, and for `with torch.no_grad():`
     function: Callable[[Here], Any] | None = None
+
+    @property
+    def computes(self) -> bool:
+        """Whether it is a line of ours that leaves gradients alone."""
+        return self.line in _COMPUTING
 
     def run(self, names: dict[str, Any]) -> None:
         """Do it with these names."""

@@ -87,7 +87,8 @@ class Watch:
     def vector(self) -> torch.Tensor:
         """All parameters as one vector."""
         home = self.parameters[0].device
-        return torch.cat([p.detach().reshape(-1).to(home) for p in self.parameters])
+        with torch.no_grad():
+            return torch.cat([p.reshape(-1).to(home) for p in self.parameters])
 
     def look(self) -> None:
         """See what the step that ran did to the gradients."""
