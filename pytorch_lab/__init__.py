@@ -46,7 +46,14 @@ if TYPE_CHECKING:
     )
     from pytorch_lab.checks import exercise
     from pytorch_lab.colab import setup
-    from pytorch_lab.widgets import card, clinic, derivatives, order, predict, recall, show, vjp
+    from pytorch_lab.widgets.card import card
+    from pytorch_lab.widgets.clinic import clinic
+    from pytorch_lab.widgets.derivatives import derivatives
+    from pytorch_lab.widgets.order import order
+    from pytorch_lab.widgets.predict import predict
+    from pytorch_lab.widgets.recall import recall
+    from pytorch_lab.widgets.show import show
+    from pytorch_lab.widgets.vjp import vjp
 
 __version__ = "0.1.0"
 

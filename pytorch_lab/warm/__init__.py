@@ -5,7 +5,6 @@
     server.py       inside: forks a kernel for each request
     kernel.py       inside: imports torch and all that a kernel needs, before the first fork
     app.py          inside: ipykernel in two halves, one before the fork, one after it
-    pages.py        inside: gathers the memory that all forks share, so that a fork is cheap
     nest.py         inside, after the fork: own namespaces, own /tmp, limits, no capabilities
     guard.py        inside, beside the kernel: how much memory all its processes hold
     provisioner.py  what jupyter_client calls, so that nbval, nbclient and nbconvert profit by name

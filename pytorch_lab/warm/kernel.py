@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from pytorch_lab.warm import pages
+# What a check needs; the panel of an exercise is for who looks at it.
+OURS = tuple(f"pytorch_lab.checks.{name}" for name in ("draws", "registry", "reveals"))
 
 
 def preload(modules: Sequence[str]) -> None:
     """Import what costs seconds. An optimizer's first use imports as much as torch itself.
 
     Args:
-        modules: what else is imported; none may start a thread, which no fork would have.
+        modules: what else is imported, if it is there; none may start a thread, which no fork
+            would have.
     """
     gc.disable()  # nothing of it is garbage, and to look costs an eighth of the time
     with _without_debugger():
@@ -28,12 +30,9 @@ def preload(modules: Sequence[str]) -> None:
         from pytorch_lab.warm import app
     import torch
 
-    from pytorch_lab import checks
-
-    for name in modules:
-        importlib.import_module(name)
-    for name in checks.__all__:
-        getattr(checks, name)  # imported when it is first asked for
+    for name in (*OURS, *modules):
+        with suppress(ImportError):  # what is not there, a notebook's own import tells better
+            importlib.import_module(name)
     torch.set_num_threads(1)
     leaf = torch.zeros(2, requires_grad=True)
     optimizer = torch.optim.AdamW([leaf])
@@ -44,10 +43,8 @@ def preload(modules: Sequence[str]) -> None:
         with suppress(ImportError):
             importlib.import_module(name)
     # A collection in a fork would touch every object that it shares.
-    gc.collect()
     gc.freeze()
     gc.enable()
-    pages.enlarge()
 
 
 @contextmanager

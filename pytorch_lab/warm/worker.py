@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -29,7 +29,7 @@ from pytorch_lab.warm.server import SOCKET, WARM
 ATTACH = "PYTORCH_LAB_WARM"  # names the folder of a worker that another process has
 PRELOAD_S = 300  # importing torch on a busy machine
 START_S = 60  # a fork, on a busy machine
-PLOTS = "matplotlib.pyplot"
+USUAL = ("matplotlib.pyplot", "pytorch_lab.widgets.show")  # what a notebook may well import
 LOG = "log"  # in the shared folder; a kernel cannot see it
 _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _ENV = {
@@ -45,6 +45,10 @@ _ENV = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONPATH": str(nest.PACKAGE.parent),  # this very package, wherever it was imported from
 }
+
+# A fork copies the table of its parent's pages. Of 4 kB each a process that has imported torch has
+# sixty thousand; of 2 MB, which malloc can ask for and Python's own allocator can't, a hundred.
+_LARGE_PAGES = {"PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def _last_words(run: Path) -> str:
@@ -96,19 +100,19 @@ class Worker(Door):
     """A warm process in a sandbox.
 
     Args:
-        plots: whether matplotlib is imported, too; a kernel without it can still do so itself.
+        modules: what is imported beside torch; what is not, a kernel can still import itself.
 
     Raises:
         LabError: no sandbox can be made here, or the warm process did not start.
     """
 
-    def __init__(self, *, plots: bool = True) -> None:
+    def __init__(self, modules: Sequence[str] = USUAL) -> None:
         super().__init__(scratch.make("warm", for_sockets=True))
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self._give_to_sandbox(self.run)
-            command = [*sandbox.command(self.run, _ENV), sys.executable]
-            command += ["-m", "pytorch_lab.warm.server", *([PLOTS] if plots else [])]
+            command = [*sandbox.command(self.run, _ENV | _LARGE_PAGES), sys.executable]
+            command += ["-m", "pytorch_lab.warm.server", *modules]
             with (self.run / LOG).open("wb") as log:
                 self.process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,

@@ -324,7 +324,7 @@ def test_an_interpreter_below_tmp_is_not_covered_by_the_kernels_own(tmp_path):
         script = home / "asks.py"
         script.write_text("""
 from pytorch_lab.warm.worker import Worker
-with Worker(plots=False) as worker:
+with Worker(modules=[]) as worker:
     kernel = worker.kernel()
     print(kernel.poll(), kernel.folder.name != "")
     kernel.kill()

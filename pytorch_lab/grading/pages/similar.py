@@ -6,16 +6,17 @@ gives and what is nearly the solution is left out, since right answers to one qu
 other. Where many wrote the same they are one group: a lesson may have said it.
 """
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from operator import itemgetter
 
-import numpy as np
 from pygments.lexers import PythonLexer
 from pygments.token import Token
 from rapidfuzz.distance import Indel
-from rapidfuzz.process import cdist
+from rapidfuzz.process import extract_iter
 
 ALIKE = 0.85  # share of the tokens that stand in both, in the same order
 SHORTEST = 30  # tokens beyond the stub; shorter answers are alike by chance
@@ -91,13 +92,19 @@ def _groups(
     texts = list(writers)[:MOST]
     for who in (sorted(writers[said]) for said in texts):
         yield from [(tuple(who), 1.0)] if len(who) >= MANY else _each_pair(who, who, 1.0)
-    shares = cdist(texts, texts, scorer=Indel.normalized_similarity, score_cutoff=ALIKE)
-    first, second = np.triu(shares, 1).nonzero()
-    nearest = shares[first, second].argsort(kind="stable")[::-1][:MOST_PAIRS]
-    for i, j in zip(first[nearest], second[nearest], strict=True):
+    near = heapq.nlargest(MOST_PAIRS, _near(texts), key=itemgetter(2))
+    for i, j, share in near:
         one, other = writers[texts[i]], writers[texts[j]]
         if len(one) < MANY and len(other) < MANY:
-            yield from _each_pair(one, other, round(float(shares[i, j]), 2))
+            yield from _each_pair(one, other, round(share, 2))
+
+
+def _near(texts: Sequence[tuple[str, ...]]) -> Iterable[tuple[int, int, float]]:
+    """The places of two texts that are alike, and how much."""
+    for i, text in enumerate(texts):
+        later, scorer = texts[i + 1 :], Indel.normalized_similarity
+        for _, share, after in extract_iter(text, later, scorer=scorer, score_cutoff=ALIKE):
+            yield i, i + 1 + after, share
 
 
 def _each_pair(

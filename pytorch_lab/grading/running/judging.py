@@ -5,8 +5,9 @@ is what a student's must reveal. Each submission is settled as soon as it has ru
 that is killed goes on where it stopped.
 """
 
+import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import astuple, dataclass
@@ -29,6 +30,11 @@ from pytorch_lab.grading.running.nbval_run import Pytest, Record
 from pytorch_lab.grading.running.overlay import MIME, ROLE, overlay
 from pytorch_lab.grading.running.trials import Trials
 from pytorch_lab.warm.worker import Worker
+
+# The parts of the lab that a notebook names: `from pytorch_lab import …`, `lab.…`, and so on.
+_PARTS = re.compile(
+    r"from pytorch_lab import (.+)|from pytorch_lab\.([\w.]+)|\blab\.(\w+)|\b(checks\.references)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ def judge(
     with ExitStack() as stack:
         work = _make_work()
         stack.callback(scratch.remove, work)
-        plots = any(map(_mentions_plots, [assignment.solutions, *waiting.values()]))
-        warm = stack.enter_context(Worker(plots=plots)).run if assignment.sandbox else None
+        modules = _wanted(assignment.solutions, [assignment.solutions, *waiting.values()])
+        warm = stack.enter_context(Worker(modules)).run if assignment.sandbox else None
         pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
         stack.callback(pytest.stop)
         reference = _reference(assignment, work, pytest)
@@ -115,9 +121,15 @@ def judge(
     return verdicts, ended
 
 
-def _mentions_plots(notebook: NotebookNode) -> bool:
-    """Whether it may need matplotlib, whose import costs as much as a few submissions."""
-    return any("matplotlib" in cell.source for cell in notebook.cells)
+def _wanted(solutions: NotebookNode, handed_in: Iterable[NotebookNode]) -> list[str]:
+    """What is imported once for all: the parts of the lab that the solutions name, and matplotlib.
+
+    That one only if anybody mentions it, since it costs as much as a few submissions.
+    """
+    named = _PARTS.findall("\n".join(cell.source for cell in solutions.cells))
+    names = sorted({name for groups in named for name in re.findall(r"[\w.]+", " ".join(groups))})
+    plots = any("matplotlib" in cell.source for one in handed_in for cell in one.cells)
+    return [*(f"pytorch_lab.{name}" for name in names), *(["matplotlib.pyplot"] if plots else [])]
 
 
 def _make_work() -> Path:

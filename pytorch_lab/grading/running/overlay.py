@@ -86,7 +86,7 @@ def overlay(instructor: NotebookNode, student: NotebookNode, *, seed: int = 0) -
     graded = exercises(instructor, "the assignment")
     by_answer = {answer: exercise for exercise in graded for answer in exercise.answers}
     by_check = {exercise.check: exercise for exercise in graded if exercise.judge != PERSON}
-    made = Overlay(nbformat.v4.new_notebook(metadata=_KERNEL))
+    made = Overlay(_empty())
     _lay_own(made, told.own.get("", []))
     for number, cell in enumerate(instructor.cells, 1):
         known = facts(cell)
@@ -108,6 +108,12 @@ def overlay(instructor: NotebookNode, student: NotebookNode, *, seed: int = 0) -
     if in_kernel and (reason := why_a_person(instructor, made.notebook.cells)):
         made.status |= dict.fromkeys(in_kernel, ("needs_person", reason))
     return made
+
+
+def _empty() -> NotebookNode:
+    """As `nbformat.v4.new_notebook`, which would hold it against the schema for milliseconds."""
+    about = nbformat.from_dict(_KERNEL)
+    return NotebookNode(nbformat=4, nbformat_minor=5, metadata=about, cells=[])
 
 
 _KERNEL = {
