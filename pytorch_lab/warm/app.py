@@ -11,9 +11,19 @@ from typing import Any
 
 import ipykernel.ipkernel
 from ipykernel.compiler import XCachingCompiler
+from ipykernel.iostream import OutStream
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQInteractiveShell
 from traitlets.config import Config
+
+
+class Stream(OutStream):
+    """Standard output or error; a cell flushes each twice, and mostly there is nothing to send."""
+
+    def flush(self) -> None:
+        """Wake the thread that sends, and wait for it, only if it has something to do."""
+        if self._buffers:
+            super().flush()
 
 
 class App(IPKernelApp):
@@ -44,18 +54,20 @@ class App(IPKernelApp):
         """There is none; and to note all modules' names would touch all of them."""
 
 
-def prepare() -> None:
-    """Make what all kernels have alike."""
+def prepare(first_cell: str) -> None:
+    """Make what all kernels have alike, and run a cell, which leaves much behind in caches."""
     config = Config()
     config.HistoryManager.enabled = False  # it would start a thread and open a database
     config.IPKernelApp.transport = "ipc"
     config.IPKernelApp.log_level = logging.CRITICAL
+    config.IPKernelApp.outstream_class = f"{__name__}.{Stream.__name__}"
     app = App.instance(config=config)
     app.log.setLevel(app.log_level)  # else a record is made of every word, and then dropped
     app.shell = ZMQInteractiveShell.instance(
         parent=app, user_ns={}, compiler_class=XCachingCompiler
     )
     super(App, app).init_extensions()
+    app.shell.run_cell(first_cell, store_history=False)
 
 
 def initialize(connection_file: str) -> App:

@@ -15,6 +15,9 @@ from typing import Any
 # What a check needs; the panel of an exercise is for who looks at it.
 OURS = tuple(f"pytorch_lab.checks.{name}" for name in ("draws", "registry", "reveals"))
 
+# A seed is noted with the lines that asked for it, whose files would be read by each kernel.
+FIRST_CELL = "import torch\ntorch.manual_seed(0)\ndel torch"
+
 
 def preload(modules: Sequence[str]) -> None:
     """Import what costs seconds. An optimizer's first use imports as much as torch itself.
@@ -38,7 +41,9 @@ def preload(modules: Sequence[str]) -> None:
     optimizer = torch.optim.AdamW([leaf])
     leaf.sum().backward()
     optimizer.step()
-    app.prepare()
+    random = torch.get_rng_state()
+    app.prepare(FIRST_CELL)
+    torch.set_rng_state(random)
     for name in _imported_by_a_first_kernel(app.initialize):
         with suppress(ImportError):
             importlib.import_module(name)

@@ -1,19 +1,20 @@
 """After the fork: a kernel's own namespaces, mounts and limits. Linux only.
 
-    server ── keeper ── init (pid 1 of the new namespace) ── kernel
-                                                              └── whatever the student starts
+    server ── init (pid 1 of the new namespace) ── kernel
+                                                    └── whatever the student starts
 
-bubblewrap has shut the whole warm process in; this shuts each kernel off from the others. The
-keeper lives outside the new namespaces and tells the server how the kernel ended; with init every
-process of the kernel dies, whatever session or group it made for itself.
+bubblewrap has shut the whole warm process in; this shuts each kernel off from the others. Init ends
+as the kernel ended; with it every process of the kernel dies, whatever session or group it made for
+itself.
 
-The constants and structures are those of the kernel's headers: mount(2), unshare(2), prctl(2),
+The constants and structures are those of the kernel's headers: mount(2), clone(2), prctl(2),
 capabilities(7).
 """
 
 import ctypes
 import fcntl
 import os
+import platform
 import resource
 import signal
 import socket
@@ -28,6 +29,7 @@ from pytorch_lab.warm import guard
 
 NOBODY = 65534
 _NEW_NAMESPACES = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+_CLONE = {"x86_64": 56, "aarch64": 220}  # the number of the call
 _BIND, _REC, _PRIVATE, _RDONLY, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 1, 2, 4, 8
 _REMOUNT, _DETACH = 32, 2
 _FLAGS = {"nosuid": _NOSUID, "nodev": _NODEV, "noexec": _NOEXEC}  # a remount may not lose them
@@ -41,6 +43,7 @@ KEEP = Path("/lab/keep")  # numbered folders, for what lies below /tmp
 _INODES = 65536  # on a kernel's own disk; a file without content costs memory, too
 _WRITABLE = {"/tmp", "/dev/shm", "/dev/pts", "/proc", str(OWN)}  # each kernel's own
 
+Kernel = Callable[[Callable[[], None]], None]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -72,45 +75,51 @@ class Limits:
     processes: int = 64
 
 
-def keep(
-    run: Path,
-    limits: Limits,
-    kernel: Callable[[Callable[[], None]], None],
-    tell: Callable[[int], None],
-) -> int:
-    """In a fresh fork of the server: run `kernel` in namespaces of its own, and wait for its end.
+def can_fork() -> bool:
+    """Whether this machine's call is known."""
+    return platform.machine() in _CLONE
+
+
+def fork(run: Path, limits: Limits, first: Callable[[], None], kernel: Kernel) -> int:
+    """Fork into new namespaces, of which the child is init, and run `kernel` in them.
+
+    `os.fork` would have to be called once more than this: of a process that goes into new
+    namespaces only the children are in them, and each fork costs ten milliseconds. What Python does
+    before and after a fork is about threads, of which the server has but one.
 
     Args:
         run: the kernel's folder below `RUN`.
         limits: what it may use.
+        first: is called in init before anything else.
         kernel: is called inside; when it returns, the kernel ends. It calls what it is given as
             soon as its sockets are bound, and has no folder of the host any more.
-        tell: gets the process number of init, by which the server can end all of it.
 
     Returns:
-        The exit code; of a signal its negative number.
+        The number of init, which ends with the exit code of the kernel, or 128 and its signal.
+
+    Raises:
+        OSError: the system gives no namespaces.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
-    _die_with_parent(libc)
-    user, group = os.getuid(), os.getgid()
-    _check(libc.unshare(_NEW_NAMESPACES), "unshare")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-    init = os.fork()
+    owner = os.getuid(), os.getgid()
+    flags = (_NEW_NAMESPACES | signal.SIGCHLD, 0, 0, 0, 0)
+    libc = ctypes.PyDLL(None, use_errno=True)
+    init = libc.syscall(_CLONE[platform.machine()], *map(ctypes.c_ulong, flags))
     if init == 0:
-        _as_init(libc, run, limits, kernel)
-    tell(init)
-    return os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
+        _be_init(owner, run, limits, first, kernel)
+    _check(init < 0, "clone")
+    return init
 
 
-def _as_init(
-    libc: ctypes.CDLL, run: Path, limits: Limits, kernel: Callable[[Callable[[], None]], None]
+def _be_init(
+    owner: tuple[int, int], run: Path, limits: Limits, first: Callable[[], None], kernel: Kernel
 ) -> NoReturn:
     """Pid 1: set the scene, start the kernel, watch it, and end with its exit code."""
     code = 1
     try:
+        first()
+        libc = ctypes.CDLL(None, use_errno=True)
         _die_with_parent(libc)
+        _stay(*owner)
         _mount_own(libc, run, limits)
         _loopback_up()
         Path("/proc/sys/user/max_user_namespaces").write_text("0")
@@ -134,6 +143,13 @@ def _as_init(
         code = guard.watch(child, limits.memory_bytes)
     finally:
         os._exit(code if code >= 0 else 128 - code)
+
+
+def _stay(user: int, group: int) -> None:
+    """Be in the new user namespace who we were: there nobody is anybody before it is said."""
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+    Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
 def _ask(init: socket.socket) -> None:

@@ -5,6 +5,7 @@ network, no other process. Of this package the course itself is hidden: it holds
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pytorch_lab.errors import LabError
 from pytorch_lab.warm import nest
 
 HIDDEN = ("course_files",)  # of our own package
+LARGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")  # malloc asks here whether there are any
 
 
 def command(run: Path, env: Mapping[str, str]) -> list[str]:
@@ -40,6 +42,11 @@ def why_not() -> str:
         return (
             f"expected Linux for the sandbox, got {sys.platform}; grade on Linux or in its "
             "virtual machine, or say --no-sandbox if you trust every notebook."
+        )
+    if not nest.can_fork():
+        return (
+            f"expected an x86-64 or ARM machine for the sandbox, got {platform.machine()}; grade "
+            "on one of those, or say --no-sandbox if you trust every notebook."
         )
     found = shutil.which("bwrap")
     if found is None:
@@ -92,7 +99,9 @@ def _system() -> list[str]:
             views += ["--ro-bind", str(path), str(path)]
     for name in ("ld.so.cache", "alternatives", "fonts", "localtime"):
         views += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    return views
+    above = [folder for folder in reversed(LARGE_PAGES.parents) if folder != Path("/")]
+    views += _open_to_all(*above)
+    return [*views, "--ro-bind-try", str(LARGE_PAGES), str(LARGE_PAGES)]
 
 
 def _python() -> list[str]:

@@ -18,6 +18,7 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from pytorch_lab.warm import kernel, nest
 SOCKET = "server.sock"
 WARM = "warm"  # the last word before the first kernel can be asked for
 MOST_BYTES = 1 << 20  # of one request
+REPORT = 3  # the pipe to the server in init and in the kernel, until it is ready
 
 
 @dataclass(eq=False)
@@ -37,7 +39,6 @@ class Client:
 
     connection: socket.socket
     received: bytes = b""
-    keeper: int | None = None
     init: int | None = None
 
     def say(self, **message: Any) -> None:
@@ -85,58 +86,47 @@ class Server:
         """Forget a connection; if the host has gone, its kernel goes too."""
         self.selector.unregister(client.connection)
         client.connection.close()
-        if client.keeper is not None:
-            os.kill(client.keeper, signal.SIGKILL)  # init and all below die with it
+        if client.init is not None:
+            os.kill(client.init, signal.SIGKILL)  # all below die with it
 
     def _fork(self, client: Client, request: dict[str, Any]) -> None:
         news, report = os.pipe()
-        keeper = os.fork()
-        if keeper == 0:
-            os.close(news)
-            _become_kernel(request, report)
-        os.close(report)
-        client.keeper = keeper
-        self.selector.register(news, selectors.EVENT_READ, lambda: self._news(client, keeper, news))
+        try:
+            client.init = nest.fork(
+                nest.RUN / request["kernel"],
+                nest.Limits(**request.get("limits", {})),
+                lambda: _leave_all_but(report),
+                lambda bound: _run_kernel(request.get("env", {}), bound),
+            )
+        except OSError:
+            traceback.print_exc()  # the host reads it in the log
+            client.say(exit=1)
+            self._leave(client)
+        else:
+            self.selector.register(news, selectors.EVENT_READ, lambda: self._news(client, news))
+        finally:
+            os.close(report)
 
-    def _news(self, client: Client, keeper: int, news: int) -> None:
-        """Init's number, then "ready", then the end of the pipe: all its processes have ended."""
-        data = os.read(news, 4096)
-        for word in data.split():
-            if word == b"ready":
-                client.say(ready=True)
-            else:
-                client.init = int(word)
-        if data:
+    def _news(self, client: Client, news: int) -> None:
+        """A word when the kernel is ready; the pipe's end when all its processes have ended."""
+        if os.read(news, 4096):
+            client.say(ready=True)
             return
         self.selector.unregister(news)
         os.close(news)
-        client.keeper = client.init = None
-        client.say(exit=os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]))
+        init, client.init = client.init, None
+        if init is not None:
+            client.say(exit=os.waitstatus_to_exitcode(os.waitpid(init, 0)[1]))
         if client.connection.fileno() >= 0:
             self._leave(client)
 
 
-def _become_kernel(request: dict[str, Any], report: int) -> None:
-    """In the fork: shut the doors, and be a kernel. Never returns."""
-    code = 1
-    try:
-        os.setsid()
-        os.dup2(report, 3)
-        os.closerange(4, 65536)  # the sockets of other kernels, and the server's own
-        os.set_inheritable(3, False)
-        limits = nest.Limits(**request.get("limits", {}))
-        code = nest.keep(
-            nest.RUN / request["kernel"],
-            limits,
-            lambda bound: _run_kernel(request.get("env", {}), bound),
-            lambda init: _write(f"{init}\n"),
-        )
-    finally:
-        os._exit(code % 256)
-
-
-def _write(text: str) -> None:
-    os.write(3, text.encode())
+def _leave_all_but(report: int) -> None:
+    """In the fork: shut the doors, those of other kernels and the server's own."""
+    os.setsid()
+    os.dup2(report, REPORT)
+    os.closerange(REPORT + 1, 65536)
+    os.set_inheritable(REPORT, False)
 
 
 def _run_kernel(env: dict[str, str], bound: Callable[[], None]) -> None:
@@ -149,8 +139,8 @@ def _run_kernel(env: dict[str, str], bound: Callable[[], None]) -> None:
 
     kernel = app.initialize(str(nest.OWN / "kernel.json"))
     bound()
-    _write("ready\n")
-    os.close(3)
+    os.write(REPORT, b"ready")
+    os.close(REPORT)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):  # until here what went wrong was for the host's log
         os.dup2(nowhere, stream)
