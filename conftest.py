@@ -11,7 +11,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.nbval_sanitize_with = str(Path(__file__).parent / "tests" / "nbval.cfg")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def one_thread() -> None:
     """More threads only fight for the cores, and make sums differ in their last bits."""
     import torch

@@ -37,7 +37,9 @@ def make_run(scaler=False):
     torch.manual_seed(0)
     x = torch.randn(64, 4)
     y = x.sum(1, keepdim=True)
-    model = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))
+    # No bias before a BatchNorm: its gradient is rounding alone, which Adam makes steps of.
+    first = nn.Linear(4, 16, bias=False)
+    model = nn.Sequential(first, nn.BatchNorm1d(16), nn.Dropout(0.2), nn.Linear(16, 1))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 8, 0.3)
     batches = Batches(64, 16)

@@ -24,7 +24,7 @@ from pytorch_lab.words import count, message_of
 
 _NO_GRAPH = (
     "expected a graph that is still alive, but the result of {} is gone or was never one; "
-    "call record(..., backward=True), or record(..., keep_graph=True) and then this."
+    "record it again with keep_graph=True, and without backward=True, which uses the graph up."
 )
 
 
