@@ -18,7 +18,6 @@ import selectors
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -98,8 +97,9 @@ class Server:
                 lambda: _leave_all_but(report),
                 lambda bound: _run_kernel(request.get("env", {}), bound),
             )
-        except OSError:
-            traceback.print_exc()  # the host reads it in the log
+        except OSError as error:  # the host reads it in the log
+            print(f"no namespaces for a kernel: {error.strerror}", file=sys.stderr, flush=True)
+            os.close(news)
             client.say(exit=1)
             self._leave(client)
         else:
@@ -116,7 +116,8 @@ class Server:
         os.close(news)
         init, client.init = client.init, None
         if init is not None:
-            client.say(exit=os.waitstatus_to_exitcode(os.waitpid(init, 0)[1]))
+            code = os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
+            client.say(exit=code if code >= 0 else 128 - code)  # as init tells of a kernel
         if client.connection.fileno() >= 0:
             self._leave(client)
 
