@@ -271,6 +271,16 @@ def test_a_death_is_told(kernel, code, exit_code):
     assert kernel.kernel.wait(SECONDS) == exit_code
 
 
+def test_a_death_of_all_at_once_is_told(worker, kernel):
+    """As when the machine is out of memory, and its system takes init."""
+    before = set(descendants(worker.process.pid))
+    other = worker.kernel()
+    (init, _) = sorted(set(descendants(worker.process.pid)) - before)
+    os.kill(init, signal.SIGKILL)
+    assert other.wait(SECONDS) == 128 + signal.SIGKILL
+    assert kernel("print('alive')") == "alive"
+
+
 def test_an_interrupt_reaches_the_cell(kernel):
     kernel("print(1)")
     kernel.start("print('on', flush=True)\nwhile True: pass")
