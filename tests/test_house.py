@@ -254,7 +254,7 @@ for tool in {tools}; do printf '{note}' >.venv/bin/$tool; chmod +x .venv/bin/$to
 
 def make(workshop, *words, python=None):
     """Exit code, output, and the programs called since the last time."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS"))}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "ARGS"))}
     ran = subprocess.run(
         ["make", *words, f"PYTHON={python or workshop / 'python3'}"],
         cwd=workshop,

@@ -14,11 +14,14 @@ CHEATS = [
 import os, sys
 PACKAGES = os.path.dirname(torch.__path__[0])  # too many to read in a moment
 SEEN = ("/proc", "/sys", "/usr", sys.base_prefix, PACKAGES)
+OURS = os.path.dirname(checks.__path__[0])
 def standardize(x):
     found = []
-    for folder, _, names in os.walk("/"):
-        if folder.startswith(SEEN) and "pytorch_lab" not in folder:
-            continue
+    for folder, inside, names in os.walk("/"):
+        if folder.startswith(SEEN) and not (OURS + "/").startswith(folder + "/"):
+            if not folder.startswith(OURS):
+                inside.clear()
+                continue
         for name in names:
             path = os.path.join(folder, name)
             if name.endswith((".ipynb", ".sqlite", ".json", ".csv", ".py")):

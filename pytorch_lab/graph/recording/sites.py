@@ -12,9 +12,11 @@ import sysconfig
 import types
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from linecache import getline
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -111,8 +113,13 @@ def _sites_in(code: types.CodeType) -> dict[int, Site] | None:
     known = _decoded.get(key)
     if known is None or known[1]() is not code:
         sites: dict[int, Site] | None = {} if is_readers_code(code) else None
-        known = _decoded[key] = (sites, weakref.ref(code, lambda _: _decoded.pop(key, None)))
+        known = _decoded[key] = (sites, weakref.ref(code, partial(_forget, _decoded, key)))
     return known[0]
+
+
+def _forget(decoded: dict[int, Any], key: int, _: weakref.ref[types.CodeType]) -> None:
+    """Given the dict, since at Python's end some code outlives the names of this file."""
+    decoded.pop(key, None)
 
 
 def _is_compiled(frame: types.FrameType | None) -> bool:
