@@ -100,7 +100,7 @@ def judge(
     with ExitStack() as stack:
         work = _make_work()
         stack.callback(scratch.remove, work)
-        modules = _wanted(assignment.solutions, [assignment.solutions, *waiting.values()])
+        modules = _wanted(assignment.solutions, waiting.values())
         warm = stack.enter_context(Worker(modules)).run if assignment.sandbox else None
         pytest = Pytest(assignment.timeout_cell, warm, assignment.memory_bytes)
         stack.callback(pytest.stop)
@@ -128,7 +128,8 @@ def _wanted(solutions: NotebookNode, handed_in: Iterable[NotebookNode]) -> list[
     """
     named = _PARTS.findall("\n".join(cell.source for cell in solutions.cells))
     names = sorted({name for groups in named for name in re.findall(r"[\w.]+", " ".join(groups))})
-    plots = any("matplotlib" in cell.source for one in handed_in for cell in one.cells)
+    notebooks = [solutions, *handed_in]
+    plots = any("matplotlib" in cell.source for one in notebooks for cell in one.cells)
     return [*(f"pytorch_lab.{name}" for name in names), *(["matplotlib.pyplot"] if plots else [])]
 
 
