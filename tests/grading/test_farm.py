@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import pytest
 from distributed import Client
 
@@ -118,6 +119,34 @@ def test_a_worker_that_dies_costs_no_mark(
     until(lambda: gone(orphans))
     again = grade(folder, assignment, tmp_path / "farm", seed=3, dask="tcp://127.0.0.1:1")
     assert [row.points for row in again.rows] == [row.points for row in alone.rows]  # all known
+
+
+def test_a_result_that_dies_with_its_worker_is_made_again(
+    tmp_path: Path, folder: Path, assignment: Path, machines: Machines, monkeypatch
+):
+    """A worker keeps what its task gave until it is fetched; between the two it can die."""
+    for worker in machines.workers:
+        worker.kill()
+        worker.wait()
+    machines.workers.clear()
+    machines.add_worker()
+    machines.await_workers(1)
+    real, lost = distributed.wait, []
+
+    def wait(futures: set[distributed.Future], **options: object) -> object:
+        found = real(futures, **options)
+        if not lost:
+            lost.extend(found.done)
+            machines.workers[0].kill()
+            machines.add_worker()
+            until(lambda: all(future.status != "finished" for future in lost))
+        return found
+
+    monkeypatch.setattr(distributed, "wait", wait)
+    graded = grade(folder, assignment, tmp_path / "out", seed=3, dask=machines.address)
+    assert lost
+    assert sum(row.points for row in graded.rows) == 6 * 5.5 + 6 * 4.5 + 3.5
+    assert not graded.notes
 
 
 def test_workers_of_another_version_are_refused(machines: Machines, monkeypatch):

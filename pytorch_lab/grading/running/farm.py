@@ -18,6 +18,7 @@ from pytorch_lab.grading.trouble import one_line
 
 CONNECT_S = 20
 ALONE_S = 60  # without any worker, before the rest is given up
+FETCH_S = 60  # for the records of one task to come over the network
 TASK = 4  # notebooks: pytest's own start is shared, and little is lost with a worker
 
 
@@ -91,14 +92,24 @@ def _gather(
             if client.scheduler_info()["workers"]:
                 continue
             return [*given_up, f"no dask worker was left for {ALONE_S} s"]
-        waiting = found.not_done
         for future in found.done:
-            if future.status == "finished":
-                done(futures[future], future.result())
-            else:
+            if future.status in ("error", "cancelled"):
                 given_up.append(one_line(str(future.exception())))
+            elif (records := _records(future)) is not None:
+                done(futures[future], records)
+            else:
+                continue
+            waiting.remove(future)
             future.release()  # its notebooks need not stay in the scheduler's memory
     return given_up
+
+
+def _records(future: Any) -> list[Record] | None:
+    """What a task gave, or None while it runs once more: its worker has died with the result."""
+    try:
+        return future.result(timeout=FETCH_S) if future.status == "finished" else None
+    except TimeoutError:
+        return None
 
 
 def _require_workers(client: Any, address: str) -> None:
