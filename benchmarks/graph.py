@@ -90,6 +90,7 @@ def capture(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
         "plain step": lambda: loss_of(model, inputs).backward(),
         "values='none'": lambda: watched(model, inputs, "none"),
         "values='summary'": lambda: watched(model, inputs, "summary"),
+        "values='none', and its parts": lambda: with_parts(model, inputs, "none"),
     }
     if args.peer and (args.peer, name) not in ENDLESS:
         works |= peer(args.peer, model, inputs)
@@ -115,9 +116,16 @@ def capture(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
 def watched(model: torch.nn.Module, inputs: Any, values: str) -> graph.GraphRecord:
     """One step, recorded; it must have been recorded whole."""
     record = graph.record(loss_of, model, inputs, backward=True, values=values)
-    read = record.ops and record.nodes and record.values  # made when they are first asked for
-    if record.error or not record.backward_order or not read:
+    if record.error or not record.backward_order:
         raise RuntimeError(f"expected a whole record, got {record!r} with {record.error}")
+    return record
+
+
+def with_parts(model: torch.nn.Module, inputs: Any, values: str) -> graph.GraphRecord:
+    """The same, with the records of ops, nodes and values, which are made when first asked for."""
+    record = watched(model, inputs, values)
+    if not (record.ops and record.nodes and record.values):
+        raise RuntimeError(f"expected a whole record, got {record!r}")
     return record
 
 
@@ -191,7 +199,7 @@ def held(model: torch.nn.Module, inputs: Any, name: str) -> list[Bar]:
     limit = {"ResNet-50": 2.0, "GPT-2": 2.0, "RNN": 10.0}.get(name)
     bars = []
     for values in ("none", "summary"):
-        found = graph_truth.held(model, lambda v=values: watched(model, inputs, v))
+        found = graph_truth.held(model, lambda v=values: with_parts(model, inputs, v))
         says = f"held by the record, values={values!r}"
         bars.append(Bar(says, found.megabytes, limit, "MB"))
         bars.append(Bar("  tensors and graphs of the reader kept alive", found.alive, 0, ""))
@@ -200,7 +208,7 @@ def held(model: torch.nn.Module, inputs: Any, name: str) -> list[Bar]:
 
 def spans(model: torch.nn.Module, inputs: Any) -> list[Bar]:
     """Whether each op knows its line and its columns."""
-    found = graph_truth.spans(lambda: watched(model, inputs, "none"))
+    found = graph_truth.spans(lambda: with_parts(model, inputs, "none"))
     lines = 100 * (1 - found.lines / found.ops)
     columns = 100 * (1 - found.columns / found.ops)
     return [

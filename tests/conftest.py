@@ -5,11 +5,16 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import hypothesis
 import pytest
 
 from tests.real_lab import open_lab
 
 __all__ = ["open_lab"]  # a fixture of every test: a real JupyterLab
+
+# No time is measured in tests: on a busy machine an example takes as long as it takes.
+hypothesis.settings.register_profile("lab", deadline=None)
+hypothesis.settings.load_profile("lab")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -271,7 +271,7 @@ def close(got, want):
     return True
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(pairs())
 @example([t([1.0, NAN]), t([1.0, NAN])])
 @example([t([INF]), t([1.0])])
@@ -281,7 +281,7 @@ def test_no_difference_exactly_when_assert_close_passes(pair):
     assert (differ(got, want) is None) == close(got, want)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pairs(), pairs())
 def test_attributes_are_compared_as_assert_close_does(one, other):
     assume(one[0].dtype != other[0].dtype or one[0].shape != other[0].shape)
@@ -289,7 +289,7 @@ def test_attributes_are_compared_as_assert_close_does(one, other):
     assert not close(one[0], other[0])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats() | st.integers() | st.booleans(), st.floats() | st.integers() | st.booleans())
 @example(1.0, 1.0 + 5e-8)
 @example(0.0, 5e-8)
@@ -402,7 +402,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(JSON, st.sampled_from([GOOD, TENSOR, {"is": "None"}, {"is": "dict", "items": []}]))
 def test_no_json_crashes_the_judge(node, want):
     said = difference(node, want, "x")

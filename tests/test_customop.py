@@ -73,7 +73,7 @@ def test_every_code_of_a_problem_is_tried():
 
 
 @given(factor=doubles, rows=st.integers(1, 3), columns=st.integers(1, 3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_factor_is_measured(factor, rows, columns):
     """Whatever the factor and the sizes: it is said of the input that has it, and of no other."""
     x, w = torch.linspace(0.5, 2, 2 * rows).view(rows, 2), torch.linspace(1, 3, 2 * columns)

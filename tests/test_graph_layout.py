@@ -47,7 +47,7 @@ def diagrams(draw):
     return Diagram(diagram.ends, sizes, edges), opened
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(diagrams())
 def test_any_drawing_is_one_that_can_be_read(case):
     """Siblings do not overlap, frames hold what is in them, no edge passes a foreign box."""
@@ -71,7 +71,7 @@ def test_any_drawing_is_one_that_can_be_read(case):
     assert not through_boxes(lines_of(placed), boxes_of(placed), diagram.ends)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(diagrams())
 def test_every_edge_leads_from_box_to_box(case):
     """One route for each pair that shows, from the lower side to the upper side, or the reverse."""
@@ -95,7 +95,7 @@ def test_every_edge_leads_from_box_to_box(case):
         assert all(a[1] <= b[1] for a, b in pairwise(down)), "an edge never turns back up"
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(diagrams())
 def test_the_same_diagram_gives_the_same_layout(case):
     diagram, opened = case

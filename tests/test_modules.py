@@ -129,7 +129,7 @@ def build(shape: Any, made: list[nn.Module]) -> nn.Module:
     return model
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(shapes, max_size=4))
 def test_any_tree_agrees_with_torch(shape: list[Any]) -> None:
     """However modules and weights are shared: same order, same names, same sums as torch's."""

@@ -524,7 +524,7 @@ def grow(tree: Any, path: str, expected: set[tuple[str, str]]) -> nn.Module:
     return model
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(trees)
 def test_any_planted_tree_is_found_exactly(tree: Any) -> None:
     """Whatever is planted anywhere is found under its own path; nothing else is, nothing twice."""
@@ -535,7 +535,7 @@ def test_any_planted_tree_is_found_exactly(tree: Any) -> None:
     assert len(found) == len(expected)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(trees)
 def test_any_path_leads_to_the_thing(tree: Any) -> None:
     """A path is what one would type after the model's name."""

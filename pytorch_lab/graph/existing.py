@@ -15,7 +15,7 @@ from pytorch_lab.graph.collector import collector_rests
 from pytorch_lab.graph.graph_record import GraphRecord, Parts
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.walking.autograd import walk
-from pytorch_lab.graph.walking.frozen import Identity, Reader, node_rows, nodes_of
+from pytorch_lab.graph.walking.frozen import Identity, NodeRows, Reader, nodes_of
 
 _NOTEBOOK = ("In", "Out", "exit", "quit", "get_ipython")  # what IPython puts beside the reader's
 
@@ -56,7 +56,9 @@ def of(tensor: torch.Tensor) -> GraphRecord:
     names = _variables(sys._getframe(1))
     with collector_rests():
         reader = _Storages(lambda leaf: names.tensors.get(id(leaf), ("", ""))[1])
-        nodes = nodes_of(node_rows(walk([tensor]), reader))
+        rows = NodeRows()
+        rows.read(walk([tensor]), reader)
+        nodes = nodes_of(rows.made())
     name = names.tensors.get(id(tensor), ("", ""))[1]
     record = GraphRecord(function=name or "tensor", parts=Parts(nodes=nodes), roots=(0,))
     record.keep([tensor], 0, strongly=False)

@@ -361,7 +361,8 @@ class GraphRecord:
         seen = None
         try:
             summary = None if values == "none" else summarise
-            with watch(live, summary, numbers_of if values == "full" else None) as seen:
+            numbers = numbers_of if values == "full" else None
+            with watch(live, summary, numbers, frees=not retain_graph) as seen:
                 root.backward(gradient, retain_graph=retain_graph)
         except Exception as error:  # noqa: BLE001 - a record is wanted of what goes wrong, too
             name, said = type(error).__name__, message_of(error)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytorch_lab.graph.explaining.observing import ops_so_far, running_recorder
+from pytorch_lab.graph.recording.recorder import Recorder
 from pytorch_lab.graph.recording.sites import is_readers_code
 from pytorch_lab.modules import reach
 
@@ -68,7 +69,7 @@ class Trail:
         self.now = 0
         self.on = False
         self._numbers = numbers
-        self._ops: list[Any] | None = None
+        self._recorder: Recorder | None = None
         self._quiet = 0  # steps since the last op
         self._looks: dict[types.CodeType, _Look] = {}
 
@@ -83,7 +84,7 @@ class Trail:
         finally:
             sys.settrace(before)
             self.on = False
-            self._ops = None
+            self._recorder = None
 
     def add(self, kind: str, code: types.CodeType, offset: int, outcome: Any) -> None:
         """Note a step."""
@@ -110,12 +111,9 @@ class Trail:
         return self._quiet >= MOST_QUIET and self.ops_before[-1] == self._count()
 
     def _count(self) -> int:
-        if self._ops is None:
-            recorder = running_recorder()
-            if recorder is None:
-                return 0
-            self._ops = ops_so_far(recorder)
-        return len(self._ops)
+        if self._recorder is None:
+            self._recorder = running_recorder()
+        return 0 if self._recorder is None else len(ops_so_far(self._recorder))
 
     def _enter(self, frame: types.FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
         """A function is called: follow it if it is the reader's."""

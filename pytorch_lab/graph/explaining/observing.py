@@ -100,7 +100,8 @@ def running_recorder() -> Recorder | None:
 
 
 def ops_so_far(recorder: Recorder) -> list[tuple[Any, ...]]:
-    """The ops that a running recording has seen; the list grows while it runs."""
+    """The ops that a running recording has seen."""
+    recorder.settle()
     return recorder.rows.ops
 
 
@@ -124,4 +125,5 @@ def root_of(result: Any) -> torch.Tensor | None:
 
 def place_of(recorder: Recorder, tensor: torch.Tensor) -> int:
     """Which value of the record a living tensor will be."""
+    recorder.settle()
     return recorder.tensors.met(tensor)[3]

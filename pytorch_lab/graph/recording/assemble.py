@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -38,8 +39,10 @@ def assemble(
     node_of = grown.nodes_of_values()
     calls = tuple(
         [
-            _make(Call, (i, *entered[:5], end, entered[5]))
-            for i, (entered, end) in enumerate(zip(recorder.calls, recorder.ends, strict=True))
+            _make(Call, (i, *entered[:4], start, end, entered[4]))
+            for i, (entered, start, end) in enumerate(
+                zip(recorder.calls, recorder.starts, recorder.ends, strict=True)
+            )
         ]
     )
     for op, late in tensors.late.items():
@@ -59,15 +62,15 @@ def assemble(
         backward_order=tuple(seen.order) if seen else (),
         accumulated=tuple(sorted(seen.accumulated.items())) if seen else (),
         failure=failure,
-        notes=tuple(_notes(recorder, grown.rows)),
+        notes=tuple(_notes(recorder, grown.rows.groups)),
         storage_bytes=tuple(tensors.storage_bytes),
     )
 
 
-def _notes(recorder: Recorder, nodes: Sequence[Row]) -> Iterator[str]:
+def _notes(recorder: Recorder, groups: Sequence[frozen.Group]) -> Iterator[str]:
     """What one should know of parts that are not seen as they are."""
     kinds = {row[KIND] for row in recorder.rows.ops}
-    of_nodes = {row[frozen.KIND] for row in nodes}
+    of_nodes = {group.kind for group in groups}
     if "checkpoint" in of_nodes:
         yield "a reentrant checkpoint is one node; the graph of what ran in it is made in backward"
     elif "checkpoint" in kinds:
@@ -87,7 +90,8 @@ def _notes(recorder: Recorder, nodes: Sequence[Row]) -> Iterator[str]:
             "fast one, and padded places get zeros"
         )
     started = recorder.tensors.started
-    unseen = sum(row[frozen.OP] is None and row[frozen.SEQUENCE] >= started for row in nodes)
+    numbers = chain.from_iterable(group.sequences for group in groups)
+    unseen = sum(number >= started for number in {*numbers} - recorder.rows.made.keys())
     if unseen:
         yield (
             f"{count(unseen, 'node')} made by code that calls no function of torch in Python, "
@@ -104,7 +108,7 @@ def _parts(
     ops: Sequence[Row],
     values: Sequence[Row],
     figures: Sequence[tuple[Any, Any]],
-    nodes: Sequence[Row],
+    read: frozen.NodeRows,
     node_of: Sequence[int | None],
     seen: Seen | None,
     ran: Sequence[Seen],
@@ -115,11 +119,12 @@ def _parts(
         ops: rows of ops.
         values: rows of values.
         figures: of the values.
-        nodes: rows of nodes.
+        read: what was read of nodes.
         node_of: of each value.
         seen: the backwards in the recorded code.
         ran: the backwards after it.
     """
+    nodes = read.made()
     backwards = [seen, *ran] if seen else ran
     filled = backwards[0].fill(nodes) if backwards else frozen.nodes_of(nodes)
     for one in backwards[1:]:

@@ -6,34 +6,27 @@ and watched while it runs. Otherwise everything is read once, at the end.
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, repeat
+from operator import call, is_, itemgetter
 from typing import Any
 
 import torch
 
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Rows
-from pytorch_lab.graph.recording.tensors import LOOK, STORAGE, Tensors
+from pytorch_lab.graph.recording.rows import INPUTS, OUTPUTS, Row, Rows
+from pytorch_lab.graph.recording.tensors import LOOK, STORAGE, VERSION, Known, Tensors
 from pytorch_lab.graph.schema import Node, Saved, Shape
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 from pytorch_lab.graph.walking.autograd import Live, walk
 from pytorch_lab.graph.walking.backward import Seen, watch
-from pytorch_lab.graph.walking.frozen import (
-    KIND,
-    NEXT,
-    SEQUENCE,
-    Identity,
-    Reader,
-    Row,
-    node_rows,
-    nodes_of,
-)
+from pytorch_lab.graph.walking.frozen import Identity, NodeRows, Reader, nodes_of
 from pytorch_lab.graph.walking.nodes import spell
 
 _look = itemgetter(LOOK)
-_kept = itemgetter(0, 1, 4)  # of a look: shape, dtype, bytes
 _saved = partial(tuple.__new__, Saved)
+_kept = itemgetter(0, 1, 4)  # of a look: shape, dtype, bytes
+_reference, _version, _value = itemgetter(0), itemgetter(1), itemgetter(3)  # of what is known
+_NOBODY: Known = (lambda: None, 0, False, -1, -1)  # is known of a tensor that was never met, and of none
 
 
 class Grown:
@@ -41,14 +34,14 @@ class Grown:
 
     Attributes:
         live: torch's nodes.
-        rows: what was read of them, by place: the fields of `schema.Node`.
+        rows: what was read of them.
         seen: what backward did, if one ran.
         reached: the leaves' nodes that the last backward inside the recorded code reached.
     """
 
     def __init__(self, tensors: Tensors, names: Names, values: str) -> None:
         self.live = Live()
-        self.rows: list[Row] = []
+        self.rows = NodeRows()
         self.seen: Seen | None = None
         self.reached: list[int] = []
         self._tensors = tensors
@@ -64,13 +57,12 @@ class Grown:
         for tensor in self._tensors.living():
             if tensor.grad_fn not in live.place:
                 live.add(tensor)
-        reader = _Known(rows, self._tensors, self._names)
-        self.rows += node_rows(live, reader, len(self.rows))
+        self.rows.read(live, _Known(rows, self._tensors, self._names))
 
     @property
     def nodes(self) -> tuple[Node, ...]:
         """The records of the nodes."""
-        return nodes_of(self.rows)
+        return nodes_of(self.rows.made())
 
     def watched(self, roots: Sequence[torch.Tensor], run: Callable[[], Any]) -> Any:
         """Run a backward through what has been read, and note what it does."""
@@ -96,10 +88,12 @@ class Grown:
     def nodes_of_values(self) -> list[int | None]:
         """The node of each value, if it is still there."""
         live = self.live.nodes
-        places = {row[SEQUENCE]: row[0] for row in self.rows}
-        for row in self.rows:
-            if row[KIND] == "accumulate":
-                places[-1 - id(live[row[0]].variable)] = row[0]
+        places: dict[int | None, int] = {}
+        for group in self.rows.groups:
+            origins = group.sequences
+            if group.kind == "accumulate":
+                origins = [-1 - id(live[place].variable) for place in group.places]
+            places.update(zip(origins, group.places, strict=True))
         return list(map(places.get, self._tensors.origins()))
 
     def from_results(self, results: Sequence[torch.Tensor]) -> None:
@@ -111,21 +105,22 @@ class Grown:
         order = [self.live.place[node] for node in ahead.nodes]
         known = set(order)
         order += [place for place in range(len(self.rows)) if place not in known]
-        new = [0] * len(order)
-        for place, old in enumerate(order):
-            new[old] = place
-        rows = self.rows
-        self.rows = [
-            (place, *rows[old][1:NEXT], tuple([new[at] for at in rows[old][NEXT]]),
-             *rows[old][NEXT + 1 :])
-            for place, old in enumerate(order)
-        ]  # fmt: skip
+        self.rows = self.rows.renumbered(order)
         for old in order[len(ahead) :]:
             ahead.add(self.live.nodes[old])
         self.live = ahead
         seen, self.seen = self.seen, None
         if seen is not None:
-            self.add(seen, new)
+            self.add(seen, [place for _, place in sorted(zip(order, range(len(order)), strict=True))])
+
+
+def _as_met(name: str, values: Sequence[Row], place: int) -> Saved | None:
+    """What is saved of a value that was met itself and never written to; -1 is none at all."""
+    if place < 0:
+        return None
+    value = values[place]
+    shape, dtype, _, _, size = value[LOOK]
+    return _saved((name, shape, dtype, size, value[STORAGE], 0, place))
 
 
 class _Known(Reader):
@@ -142,18 +137,34 @@ class _Known(Reader):
 
     def saved(
         self, name: str, nodes: Sequence[Any], tensors: Sequence[Any], ops: Sequence[int | None]
-    ) -> list[Saved | None]:
+    ) -> Iterable[Saved | None]:
         """Most are values that were met themselves and never written to."""
-        entries = map(self._last.get, map(id, tensors))
-        values = self._values
+        known = list(map(self._last.get, map(id, tensors), repeat(_NOBODY)))
+        spelled = partial(_as_met, name, self._values)
+        same = map(is_, map(call, map(_reference, known)), tensors)
+        versions = map(getattr, tensors, repeat("_version"), repeat(0))
+        if all(same) and not any(map(_version, known)) and not any(versions):
+            return map(spelled, list(map(_value, known)))
+        places = map(self._place, known, tensors, ops)
         return [
-            None
-            if tensor is None
-            else _saved((name, *_kept(values[known[3]][LOOK]), known[4], 0, known[3]))
-            if known is not None and known[0]() is tensor and not known[1] and not tensor._version
-            else self.save(name, node, tensor, op)
-            for known, node, tensor, op in zip(entries, nodes, tensors, ops, strict=True)
+            self.save(name, node, tensor, op) if place is None else spelled(place)
+            for place, node, tensor, op in zip(places, nodes, tensors, ops, strict=True)
         ]
+
+    def _place(self, known: Known, tensor: Any, op: int | None) -> int | None:
+        """The value that a node keeps, if nothing ever wrote to it; None if that is not sure."""
+        if known[0]() is tensor:
+            return None if known[1] or getattr(tensor, "_version", 0) else known[3]
+        outputs = () if op is None else self._ops[op][OUTPUTS]
+        if len(outputs) != 1 or not isinstance(tensor, torch.Tensor) or tensor._version:
+            return None
+        value = self._values[outputs[0]]  # torch keeps a result as a new tensor of the same memory
+        is_it = (
+            not value[VERSION]
+            and value[LOOK][0] == tensor.shape
+            and value[STORAGE] == self._tensors.number(tensor)
+        )
+        return outputs[0] if is_it else None
 
     def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Which value a saved tensor is: known itself, or by its memory among those of the op."""

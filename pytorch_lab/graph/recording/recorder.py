@@ -1,13 +1,18 @@
 """The mode and the hooks of one recording: what is done while the reader's code runs.
 
 Every microsecond here is paid for each op, so rows are flat and nothing is decoded; `assemble`
-makes the record of them afterwards.
+makes the record of them afterwards. An ordinary op is only logged, and the log is settled, that is
+made rows of, some dozens of ops at a time: one after the other they find the processor's caches
+warm, where between two ops of torch each would find them cold. What the log holds cannot change
+before it is settled: an op that may write to a tensor, or that is not ordinary in another way,
+settles it first and is then noted by itself.
 """
 
 import sys
 import threading
 import time
 import types
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -39,6 +44,16 @@ _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _clock = time.perf_counter_ns
 
+_TORCHS_OWN = ((), (torch.Tensor,))  # the classes of arguments that torch asks what to do
+MOST_LOGGED = 64
+_LONG_NS = 50_000  # an op that takes longer may have to do with tensors that fill the memory
+_FAILED = object()  # in place of a result
+
+# What is logged of an ordinary op: trait, site, call, arguments, those by name, result, torch's
+# count of nodes before and after, how long it took, what autocast casts to. Of a module's call that
+# begins or ends the trait is None.
+Logged = tuple[Trait | None, Any, int, Any, Any, Any, int, int, int, str | None]
+
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
 # count of nodes, the time
 Begun = tuple[str, str, Any, int | None, str, list[Known], int | None, int, int]
@@ -50,6 +65,7 @@ class Recorder(TorchFunctionMode):
     Attributes:
         rows: the ops, in order, and what they made.
         calls: of modules, in order.
+        starts: of each call, its first op.
         ends: of each call, one past its last op.
         left_fast_path: whether attention ran step by step only because it was recorded.
         elsewhere: whether a module was called in another thread.
@@ -65,7 +81,9 @@ class Recorder(TorchFunctionMode):
         self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
         self.grown = Grown(self.tensors, names, values)
         self.calls: list[Entered] = []
+        self.starts: list[int] = []
         self.ends: list[int] = []
+        self._log: list[Logged] = []
         self._call: int | None = None
         self._stack: list[tuple[int, int]] = []  # id of a module, its call
         self._counts: dict[int, int] = {}
@@ -87,6 +105,7 @@ class Recorder(TorchFunctionMode):
         self.step_aside()
         while self._stack:
             self._pop()
+        self.settle()
         self._close(0)
         self.end = None
 
@@ -145,9 +164,11 @@ class Recorder(TorchFunctionMode):
             )
         self._call = len(self.calls)
         self._stack.append((key, self._call))
-        entered = (path, type(module).__name__, count, parent, len(self._ops), module.training)
+        entered = (path, type(module).__name__, count, parent, module.training)
         self.calls.append(tuple.__new__(Entered, entered))
+        self.starts.append(-1)
         self.ends.append(-1)
+        self._log.append((None, self.starts, self._call, (), None, None, 0, 0, 0, None))
 
     def leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """It is over, also after an error; a hook that raised may have left others open inside."""
@@ -160,7 +181,7 @@ class Recorder(TorchFunctionMode):
 
     def _pop(self) -> int:
         key, call = self._stack.pop()
-        self.ends[call] = len(self._ops)
+        self._log.append((None, self.ends, call, (), None, None, 0, 0, 0, None))
         self._call = self._stack[-1][1] if self._stack else None
         return key
 
@@ -172,12 +193,98 @@ class Recorder(TorchFunctionMode):
         """One call of a torch function, by whoever."""
         trait = TRAITS.get(func) or trait_of(func)
         if not trait[1]:
+            if not trait[3]:
+                self.settle()
             return func(*args, **kwargs) if kwargs else func(*args)
-        if types:  # a class of the reader's would run its own code for each look at a tensor
+        if (
+            not trait[3]
+            or types not in _TORCHS_OWN
+            or self._open
+            or not _is_grad()
+            or top_transform() is not None
+            or top_saving_hooks(True) is not None
+            or (kwargs and "out" in kwargs)
+        ):
+            return self._by_itself(trait, sys._getframe(1), func, types, args, kwargs)
+        out, site = _FAILED, self._here(sys._getframe(1))
+        before, start = node_count(), _clock()
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+            return out
+        finally:
+            elapsed = _clock() - start
+            self._log.append(
+                (trait, site, self._call, args, kwargs, out, before, node_count(), elapsed,
+                 _autocast_dtype() if is_autocast() else None)
+            )  # fmt: skip
+            if elapsed > _LONG_NS or len(self._log) >= MOST_LOGGED:
+                self.settle()
+
+    def settle(self) -> None:
+        """Make rows of what is logged."""
+        log, self._log = self._log, []
+        if not log:
+            return
+        ops, calls, tensors, maker_of = self._ops, self.calls, self.tensors, self._maker_of
+        known, new = tensors.known, tensors.new
+        fresh: dict[int, Known] = {}  # what was looked at for this log, by id
+        with plain_torch():
+            for trait, site, call, args, kwargs, out, before, after, elapsed, autocast in log:
+                if trait is None:  # `site` is where it is noted when a call began, or ended
+                    site[call] = len(ops)
+                    continue
+                inputs: list[Known] = []
+                for argument in (*args, *kwargs.values()) if kwargs else args:
+                    entry = fresh.get(id(argument))
+                    if entry is not None:
+                        inputs.append(entry)
+                    elif type(argument) is not int and argument is not None:
+                        tensors.read((argument,), inputs)
+                        if isinstance(argument, torch.Tensor):
+                            fresh[id(argument)] = inputs[-1]
+                op = len(ops)
+                if type(out) is torch.Tensor:  # one node made since is the result's
+                    origin = before if after == before + 1 and out.requires_grad else None
+                    key = id(out)
+                    if key in fresh or ((entry := known.get(key)) and entry[0]() is out):
+                        entry = tensors.made(out, op, inputs, origin)
+                    else:
+                        entry = new(out, "result", "", inputs, op, origin)
+                    fresh[key] = entry
+                    outputs: tuple[int, ...] = (entry[3],)
+                elif out is _FAILED:
+                    outputs = ()
+                else:
+                    results = tensors_in(out)
+                    if not results and trait[1] != "exit":
+                        continue
+                    outputs = tuple([tensors.made(one, op, inputs)[3] for one in results])
+                if after == before + 1:
+                    maker_of[before] = op
+                else:
+                    maker_of.update(zip(range(before, after), repeat(op)))
+                ops.append(
+                    (op, trait[0], trait[1], site, "" if call is None else calls[call][0], call,
+                     tuple([entry[3] for entry in inputs]), outputs, None, (), 0, False, "grad",
+                     autocast, None, elapsed)
+                )  # fmt: skip
+
+    def _by_itself(
+        self,
+        trait: Trait,
+        frame: types.FrameType,
+        func: Any,
+        types: Any,
+        args: Any,
+        kwargs: dict[str, Any] | None,
+    ) -> Any:
+        """An op that may write to a tensor, that lies within another, or whose kind is special."""
+        own = types not in _TORCHS_OWN
+        if own:  # a class of the reader's would run its own code for each look at a tensor
             with plain_torch():
-                begun = self.begin(trait, sys._getframe(1), args, kwargs)
+                begun = self.begin(trait, frame, args, kwargs)
         else:
-            begun = self.begin(trait, sys._getframe(1), args, kwargs)
+            begun = self.begin(trait, frame, args, kwargs)
         try:
             if begun[1] == "backward":
                 out = self._backward(begun[5], func, args, kwargs)
@@ -186,7 +293,7 @@ class Recorder(TorchFunctionMode):
         except BaseException:
             self.failed(begun)
             raise
-        if types:
+        if own:
             with plain_torch():
                 self.done(trait, begun, out, kwargs)
         else:
@@ -197,7 +304,8 @@ class Recorder(TorchFunctionMode):
         self, trait: Trait, frame: types.FrameType, args: Any, kwargs: dict[str, Any] | None
     ) -> Begun:
         """What is known of an op before it runs."""
-        name, kind, _ = trait
+        self.settle()
+        name, kind = trait[:2]
         grad_mode, inside = "grad", None
         if not _is_grad():
             grad_mode = "inference" if _is_inference() else "no_grad"
@@ -234,23 +342,34 @@ class Recorder(TorchFunctionMode):
             outputs = (*outputs, *self._gradients(op))
         if outputs or begun[1] in _WITHOUT_RESULT:
             in_place = bool(written) and any(known[0]() is first for known in inputs)
-            self._note(begun, outputs, in_place)
+            self._note_now(begun, outputs, in_place)
 
     def failed(self, begun: Begun) -> None:
         """It raised: there is no result."""
-        self._note(begun, (), False)
+        self._note_now(begun, (), False)
 
-    def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
-        name, kind, site, call, grad_mode, inputs, inside, before, start = begun
+    def _note_now(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
         autocast = _autocast_dtype() if is_autocast() else None
+        self._note(begun, outputs, in_place, node_count(), _clock() - begun[8], autocast)
+
+    def _note(
+        self,
+        begun: Begun,
+        outputs: tuple[int, ...],
+        in_place: bool,
+        after: int,
+        elapsed_ns: int,
+        autocast: str | None,
+    ) -> None:
+        name, kind, site, call, grad_mode, inputs, inside, before, _ = begun
         path = "" if call is None else self.calls[call][0]
-        op, after = len(self._ops), node_count()
+        op = len(self._ops)
         for sequence in range(before, after):
             self._maker_of[sequence] = op
         read = tuple([known[3] for known in inputs])
         self._ops.append(
             (op, name, kind, site, path, call, read, outputs, None, (), 0, in_place, grad_mode,
-             autocast, inside, _clock() - start)
+             autocast, inside, elapsed_ns)
         )  # fmt: skip
 
     def _backward(
@@ -309,9 +428,8 @@ class Recorder(TorchFunctionMode):
         place, now = self.sites.here(frame.f_back), node_count()
         before = now - 1 if regions.has_node(kind, frame) else now
         grad_mode = "grad" if before < now else "no_grad"
-        self._note(
-            (name, kind, place, self._call, grad_mode, inputs, inside, before, _clock()), (), False
-        )
+        begun = name, kind, place, self._call, grad_mode, inputs, inside, before, _clock()
+        self._note_now(begun, (), False)
         self.tensors.open_region(op, before if before < now else None)
         self._open.append(Region(frame, op, _clock()))
 

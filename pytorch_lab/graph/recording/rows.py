@@ -45,5 +45,4 @@ class Entered(NamedTuple):
     type: str
     times: int  # how often this module was called before
     parent: int | None
-    first_op: int
     training: bool

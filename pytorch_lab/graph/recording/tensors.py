@@ -25,7 +25,7 @@ from pytorch_lab.graph.walking.letting_go import hold_next, is_chosen
 Known = tuple[Any, int | None, bool, int, int]
 
 # Where the row of a value keeps what is asked for again
-NAME, LOOK, STORAGE, VIEW_OF, OP, ORIGIN = 2, 3, 7, 8, 9, 10
+NAME, LOOK, VERSION, STORAGE, VIEW_OF, OP, ORIGIN = 2, 3, 6, 7, 8, 9, 10
 
 _reference = weakref.ref
 ATOM, TENSOR, HOLDER = range(3)
@@ -120,7 +120,7 @@ class Tensors:
             op = self._maker(node) if node is not None else self._transform
             if op is not None or (node is not None and node._sequence_nr() >= self.started):
                 kind = "result"
-        return self._late(self._new(tensor, kind, name, (), op), op)
+        return self._late(self.new(tensor, kind, name, (), op), op)
 
     def _late(self, known: Known, op: int | None) -> Known:
         if op is not None and known[3] not in self._ops.ops[op][OUTPUTS]:
@@ -173,19 +173,16 @@ class Tensors:
         """
         old = self.known.get(id(tensor))
         if old is None or old[0]() is not tensor:
-            return self._new(tensor, "result", name, inputs, op, origin)
+            return self.new(tensor, "result", name, inputs, op, origin)
         if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
             return old
         return self._again(tensor, old, self.rows[old[3]][NAME] or name, op)
 
     def _again(self, tensor: torch.Tensor, old: Known, name: str, op: int | None) -> Known:
         """A known tensor that is not what it was."""
-        storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
-        return self._row(
-            tensor, old[0], version_of(tensor), storage, view_of, "result", name, op, None
-        )
+        return self.new(tensor, "result", name, (), op, None, old)
 
-    def _new(
+    def new(
         self,
         tensor: torch.Tensor,
         kind: str,
@@ -193,26 +190,62 @@ class Tensors:
         inputs: Sequence[Known],
         op: int | None,
         origin: int | None = None,
+        old: Known | None = None,
     ) -> Known:
-        """A tensor that was not known; a view if it shares the memory of an input."""
+        """A row for a tensor that was not known, or is not what it was.
+
+        Args:
+            tensor: as it is now.
+            kind: as in `schema.Value`.
+            name: the reader's, or "".
+            inputs: of the op that made it; it is a view if it shares the memory of one.
+            op: which made it.
+            origin: the number of its node, if it has one and that is known already.
+            old: what was known of it.
+        """
         view_of = None
         try:
             version = tensor._version
-            memory = tensor.untyped_storage()
-            address = memory._cdata
-            storage = self.addresses.get(address)
-            if storage is None:
-                storage = self.addresses[address] = len(self.storage_bytes)
-                self.storage_bytes.append(memory.nbytes())
-                self._weak.append(memory._weak_ref())
+            if old is None:
+                memory = tensor.untyped_storage()
+                address = memory._cdata
+                storage = self.addresses.get(address)
+                if storage is None:
+                    storage = self.addresses[address] = len(self.storage_bytes)
+                    self.storage_bytes.append(memory.nbytes())
+                    self._weak.append(memory._weak_ref())
+                else:
+                    view_of = _sharing(inputs, storage)
             else:
-                view_of = _sharing(inputs, storage)
+                storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
+            look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
+        except KeyError as missing:
+            key = missing.args[0]
+            stride = () if tensor.is_nested else key[1]
+            look = self._looks[key] = (*_spelled(tensor), stride, size_of(tensor))
         except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
-            version = version_of(tensor)
-            storage, view_of = self._odd_storage(tensor, inputs)
-        return self._row(
-            tensor, _reference(tensor), version, storage, view_of, kind, name, op, origin
+            version, look = version_of(tensor), self._odd_look(tensor)
+            if old is None:
+                storage, view_of = self._odd_storage(tensor, inputs)
+            else:
+                storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
+        asks = tensor.requires_grad
+        leaf = not asks
+        if asks and origin is None:
+            node = tensor.grad_fn
+            leaf = node is None
+            origin = -1 - id(tensor) if node is None else node._sequence_nr()
+            if node is not None and is_chosen(origin):
+                hold_next(node)
+        place, reference = len(self.rows), old[0] if old else _reference(tensor)
+        known = self.known[id(tensor)] = (reference, version, asks, place, storage)
+        self.rows.append(
+            (place, kind, name, look, asks, leaf, version, storage, view_of, op, origin)
         )
+        if self._values != "none":
+            numbers = numbers_of(tensor) if self._values == "full" else None
+            self.figures.append((summarise(tensor), numbers))
+        return known
 
     def _odd_storage(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
         number = self.number(tensor)
@@ -228,43 +261,12 @@ class Tensors:
             pass  # there is none
         return number, None
 
-    def _row(
-        self,
-        tensor: torch.Tensor,
-        reference: Any,
-        version: int | None,
-        storage: int,
-        view_of: int | None,
-        kind: str,
-        name: str,
-        op: int | None,
-        origin: int | None,
-    ) -> Known:
-        asks = tensor.requires_grad
-        leaf = not asks
-        if asks and origin is None:
-            node = tensor.grad_fn
-            leaf = node is None
-            origin = -1 - id(tensor) if node is None else node._sequence_nr()
-            if node is not None and is_chosen(origin):
-                hold_next(node)
+    def _odd_look(self, tensor: torch.Tensor) -> Look:
         try:
-            look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
-        except (RuntimeError, NotImplementedError):  # sparse: no stride, and bytes of its own
-            look = (*_spelled(tensor), (), size_of(tensor))
-        except KeyError as missing:
-            key = missing.args[0]
-            stride = () if tensor.is_nested else key[1]
-            look = self._looks[key] = (*_spelled(tensor), stride, size_of(tensor))
-        place = len(self.rows)
-        known = self.known[id(tensor)] = (reference, version, asks, place, storage)
-        self.rows.append(
-            (place, kind, name, look, asks, leaf, version, storage, view_of, op, origin)
-        )
-        if self._values != "none":
-            numbers = numbers_of(tensor) if self._values == "full" else None
-            self.figures.append((summarise(tensor), numbers))
-        return known
+            stride = () if tensor.is_nested else tensor.stride()
+        except (RuntimeError, NotImplementedError):  # sparse: none, and bytes of its own
+            stride = ()
+        return *_spelled(tensor), stride, size_of(tensor)
 
     def origins(self) -> list[int | None]:
         """The node of each value; see `rows`."""

@@ -14,6 +14,7 @@ class Trait(NamedTuple):
     name: str
     kind: str  # see `schema.KINDS`; "" is left out
     may_write: bool  # whether its arguments must be looked at again afterwards
+    leaves_all: bool = False  # whether what is known of tensors before it holds after it, too
 
 
 _KEPT_GETTERS = {
@@ -93,6 +94,7 @@ _SKIPPED = frozenset(
         "untyped_storage",
     }
 )
+_MEMORY = frozenset({"_typed_storage", "storage", "untyped_storage", "_set_grad_enabled"})
 _PLAIN = {
     "true_divide": "div",
     "truediv": "div",
@@ -118,7 +120,17 @@ _PLAIN = {
 
 
 _IN_PLACE = frozenset({"setitem", *(name for name in _PLAIN if name.startswith("i"))})
-_WRITERS = frozenset({"batch_norm", "instance_norm", "native_batch_norm"})
+_WRITERS = frozenset(
+    {
+        "batch_norm",
+        "embedding",
+        "embedding_bag",
+        "instance_norm",
+        "multi_head_attention_forward",
+        "native_batch_norm",
+    }
+)
+_FUNCTIONAL = ("torch.functional", "torch.nn.functional")
 
 
 def trait_of(func: Any) -> Trait:
@@ -127,7 +139,7 @@ def trait_of(func: Any) -> Trait:
     Example:
         >>> import torch
         >>> trait_of(torch.Tensor.relu_), trait_of(torch.Tensor.item).kind
-        (Trait(name='relu_', kind='op', may_write=True), 'exit')
+        (Trait(name='relu_', kind='op', may_write=True, leaves_all=False), 'exit')
         >>> trait_of(torch.Tensor.shape.__get__).kind, trait_of(torch.Tensor.data.__get__).kind
         ('', 'detach')
     """
@@ -147,21 +159,27 @@ def _judge(func: Any) -> Trait:
     if name in ("__get__", "__set__"):
         return _property(name, getattr(getattr(func, "__self__", None), "__name__", ""))
     if name in _SKIPPED or name.startswith("_record_function"):
-        return Trait(name, "", False)
-    return Trait(*_kind(name, getattr(func, "__module__", None) or ""), _may_write(func, name))
+        return Trait(name, "", False, name not in _MEMORY)
+    name_, kind = _kind(name, getattr(func, "__module__", None) or "")
+    may_write = _may_write(func, name)
+    return Trait(name_, kind, may_write, kind in ("op", "exit") and not may_write)
 
 
 def _may_write(func: Any, name: str) -> bool:
-    """Functions written in Python may pass `inplace=True` on."""
-    plain = name.strip("_")
-    in_place = name.endswith("_") and (not name.endswith("__") or plain in _IN_PLACE)
-    return in_place or name in _WRITERS or isinstance(func, types.FunctionType)
+    """Functions written in Python may pass `inplace=True` on, or be the reader's."""
+    if name.endswith("__"):
+        return name.strip("_") in _IN_PLACE
+    if name.endswith("_") or name in _WRITERS:
+        return True
+    if not isinstance(func, types.FunctionType):
+        return False
+    return func.__module__ not in _FUNCTIONAL or "inplace" in func.__code__.co_varnames
 
 
 def _property(access: str, name: str) -> Trait:
     if access == "__set__":
         return Trait(f"set_{name}", "op" if name == "data" else "", False)
-    return Trait(name, _KEPT_GETTERS.get(name, ""), False)
+    return Trait(name, _KEPT_GETTERS.get(name, ""), False, name != "data")
 
 
 def _kind(name: str, module: str) -> tuple[str, str]:

@@ -38,7 +38,7 @@ class Seen:
         numbers: the elements of these gradients, if they were asked for.
         accumulated: the places of AccumulateGrad nodes that ran, each with "set" if its leaf had no
             `.grad` before and "added" if it had one.
-        empty: the places of nodes that can keep something, and keep nothing now.
+        empty: the places of nodes that keep nothing now.
     """
 
     def __init__(self) -> None:
@@ -75,6 +75,7 @@ def watch(
     live: Live,
     summary: Summary | None = None,
     numbers: Callable[[torch.Tensor], Numbers] | None = None,
+    frees: bool = False,
 ) -> Iterator[Seen]:
     """Note which nodes run, and what reaches them.
 
@@ -82,6 +83,8 @@ def watch(
         live: the graph; nodes outside of it are not noticed.
         summary: is called with every gradient. Without it no gradient is looked at.
         numbers: is called with every gradient, too, beside `summary`.
+        frees: what runs is one backward to all leaves that keeps no graph, so that every node that
+            ran is empty if it comes to its end. Else each node is asked.
 
     Example:
         >>> import torch
@@ -113,12 +116,17 @@ def watch(
                 _note_order(live, had, seen, hooks)
             else:
                 _note_gradients(live, range(len(live)), hooks, _looker(seen, summary, numbers))
+        ended = False
         try:
             yield seen
+            ended = True
         finally:
-            for place in had.keys() & set(seen.order):
+            ran = frozenset(seen.order)
+            for place in had.keys() & ran:
                 seen.accumulated[place] = "added" if had[place] else "set"
-            seen.empty = frozenset(freed(live.nodes))
+            emptied = ran if ended and frees else frozenset()
+            asked = [place for place in range(len(live)) if place not in emptied]
+            seen.empty = emptied | freed(live.nodes, asked)
 
 
 def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStack) -> None:

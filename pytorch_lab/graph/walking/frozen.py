@@ -3,7 +3,8 @@
     nodes = freeze(walk([loss]))
 
 Nodes of one type are read together, attribute by attribute: a graph of tens of thousands of nodes
-has a dozen types, and asking is most of the work.
+has a dozen types, and asking is most of the work. Rows are made of the answers later: see
+`NodeRows`.
 
 Private in torch is `_input_metadata`, which tells shapes, dtypes and devices; without it these
 parts of a record are empty. See `nodes.py` for the rest.
@@ -12,9 +13,9 @@ parts of a record are empty. See `nodes.py` for the rest.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice, repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,7 +27,7 @@ from pytorch_lab.graph.walking.nodes import (
     Attributes,
     alike,
     hooks_of,
-    sequence_of,
+    sequences_of,
     spell,
     version_saved,
 )
@@ -41,6 +42,7 @@ KIND, NEXT, SHAPES, SAVED, FREED, OP, SEQUENCE, GRADS, NUMBERS = map(
     ("kind", "next", "shapes", "saved", "freed", "op", "sequence", "grads", "numbers"),
 )
 Received = tuple[tuple[Shape, ...], str, str]  # shapes, dtype, device
+_DTYPE, _DEVICE = itemgetter(1), itemgetter(2)  # of a look
 UNKNOWN = (-1,)  # the shape of a gradient that is nested in the strided layout
 PACKED = "packed"  # the dtype of what a saved-tensor hook put in a tensor's place
 
@@ -69,8 +71,10 @@ class Reader:
 
     def saved(
         self, name: str, nodes: Sequence[Any], tensors: Sequence[Any], ops: Sequence[int | None]
-    ) -> list[Saved | None]:
+    ) -> Iterable[Saved | None]:
         """What some nodes of one type keep under one name; None where that is nothing.
+
+        What comes back may be made only when it is taken, and holds nothing of torch.
 
         Args:
             name: as the derivative's formula calls it.
@@ -133,7 +137,9 @@ def freeze(
         >>> kept.name, kept.shape, kept.dtype, kept.bytes, kept.version
         ('result', (3,), 'float32', 12, 0)
     """
-    return nodes_of(node_rows(live, Reader(names)))
+    rows = NodeRows()
+    rows.read(live, Reader(names))
+    return nodes_of(rows.made())
 
 
 def nodes_of(rows: Iterable[Row]) -> tuple[Node, ...]:
@@ -141,58 +147,133 @@ def nodes_of(rows: Iterable[Row]) -> tuple[Node, ...]:
     return tuple(map(_node, rows))
 
 
-def node_rows(live: Live, reader: Reader, start: int = 0) -> list[Row]:
-    """Like `freeze`, but each node is a plain tuple of the fields of `schema.Node`.
+class Group(NamedTuple):
+    """What was read of nodes of one type."""
 
-    Args:
-        live: the graph.
-        reader: what is known besides.
-        start: the first place that is wanted.
+    places: list[int]
+    kind: str
+    sequences: list[int]
+    rows: Iterable[Row]  # made when they are taken
+
+
+class NodeRows:
+    """The rows of a graph's nodes: tuples of the fields of `schema.Node`.
+
+    To read a node needs torch and cannot wait, to make a row of it can: the rows are made when they
+    are first asked for. Nothing of torch is held until then.
+
+    Example:
+        >>> import torch
+        >>> from pytorch_lab.graph.walking.autograd import walk
+        >>> rows = NodeRows()
+        >>> rows.read(walk([torch.ones(3, requires_grad=True).exp()]), Reader())
+        >>> len(rows), [row[1] for row in rows.made()]
+        (2, ['ExpBackward0', 'AccumulateGrad'])
     """
-    freezer = _Freezer(live, reader)
-    rows: list[Row] = [()] * (len(live) - start)
-    wanted = islice(live.place.values(), start, None)  # the numbers that are in `live.next`, too
-    for places, nodes, about in alike(live.nodes, wanted):
-        for row in freezer.rows(places, nodes, about):
-            rows[row[0] - start] = row
-    return rows
+
+    def __init__(self) -> None:
+        self.groups: list[Group] = []
+        self._count = 0
+        self._made: list[Row] = []
+        self._waiting: list[Group] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def read(self, live: Live, reader: Reader) -> None:
+        """Read the nodes that were not there the last time.
+
+        Args:
+            live: the graph.
+            reader: what is known besides.
+        """
+        wanted = islice(live.place.values(), self._count, None)  # the numbers of `live.next`, too
+        freezer = _Freezer(live, reader)
+        groups = [freezer.group(*one) for one in alike(live.nodes, wanted)]
+        self.groups += groups
+        self._waiting += groups
+        self._count = len(live)
+
+    def made(self) -> list[Row]:
+        """A row for each node, by place."""
+        if self._waiting:
+            self._made += [()] * (self._count - len(self._made))
+            for group in self._waiting:
+                for row in group.rows:
+                    self._made[row[0]] = row
+            self._waiting.clear()
+        return self._made
+
+    def renumbered(self, order: Sequence[int]) -> "NodeRows":
+        """The same nodes at other places.
+
+        Args:
+            order: for each new place the old one.
+        """
+        new = [0] * len(order)
+        for place, old in enumerate(order):
+            new[old] = place
+        rows, made = NodeRows(), self.made()
+        rows.groups = [one._replace(places=[new[at] for at in one.places]) for one in self.groups]
+        rows._count = self._count
+        rows._made = [
+            (place, *made[old][1:NEXT], tuple([new[at] for at in made[old][NEXT]]),
+             *made[old][NEXT + 1 :])
+            for place, old in enumerate(order)
+        ]  # fmt: skip
+        return rows
+
+
+class _Shapes:
+    """Equal shapes are one object."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Shape, Shape] = {}
+        self._alone: dict[Shape, tuple[Shape]] = {}  # of nodes with one output, which most are
+
+    def of_look(self, look: Look) -> tuple[Shape]:
+        """What a node receives that belongs to one result."""
+        shape = look[0]
+        return self._alone.get(shape) or self._alone.setdefault(
+            shape, (self._shapes.setdefault(shape, shape),)
+        )
+
+    def of_metadata(self, metadata: Any) -> Shape:
+        """What torch says of one output of a node."""
+        shape = UNKNOWN if metadata.is_nested_tensor else tuple(metadata.shape)
+        known = self._shapes.get(shape)
+        if known is None:  # a nested tensor of the jagged layout has a symbol among its sizes
+            known = tuple([size if type(size) is int else -1 for size in shape])
+            self._shapes[shape] = known
+        return known
 
 
 class _Freezer:
-    """Makes rows; equal shapes and names are one object."""
+    """Reads nodes of one type together."""
 
     def __init__(self, live: Live, reader: Reader) -> None:
         self.live = live
         self.reader = reader
-        self.shapes: dict[Shape, Shape] = {}
-        self.alone: dict[Shape, tuple[Shape]] = {}  # of nodes with one output, which most are
+        self.shapes = _Shapes()
 
-    def rows(
+    def group(
         self, places: list[int], nodes: list[Any], about: tuple[str, str, Attributes]
-    ) -> Iterable[Row]:
-        """The rows of nodes of one type."""
+    ) -> Group:
+        """What nodes of one type say."""
         name, kind, attributes = about
         if kind == "accumulate":
-            return map(self._leaf, places, nodes, repeat(name))
-        sequences = list(map(sequence_of, nodes))
+            rows = list(map(self._leaf, places, nodes, repeat(name)))
+            return Group(places, kind, [-1] * len(places), rows)
+        sequences = sequences_of(nodes)
         ops = list(map(self.reader.ops.get, sequences))
-        looks = list(map(self.reader.looks.get, sequences))
-        received = (
-            [self._one(node, look) for node, look in zip(nodes, looks, strict=True)]
-            if name in ONE_OUTPUT
-            else map(self._received, nodes, looks)
-        )
-        shapes, dtypes, devices = zip(*received, strict=True)
         nothing, none = repeat(()), repeat(None)
-        return zip(
+        rows = zip(
             places,
             repeat(name),
             repeat(kind),
             map(self.live.next.__getitem__, places),
             map(self.live.next_inputs.__getitem__, places),
-            shapes,
-            dtypes,
-            devices,
+            *self._received(nodes, sequences, name in ONE_OUTPUT),
             self._saved(nodes, attributes, ops) if attributes else nothing,
             none,
             none,
@@ -202,45 +283,41 @@ class _Freezer:
             repeat(0),
             nothing,
         )
+        return Group(places, kind, sequences, rows)
 
     def _leaf(self, place: int, node: Any, name: str) -> Row:
         leaf = node.variable
         rest = ((), None, self.reader.name(leaf) or "", None, -1, (), hooks_of(leaf), ())
-        return (place, name, "accumulate", (), (), *self._received(node, None), *rest)
+        return (place, name, "accumulate", (), (), *self._asked(node), *rest)
 
     # What the gradient looks like that a node receives
 
-    def _one(self, node: Any, look: Look | None) -> Received:
-        """As the one result that it belongs to."""
-        if look is None:
-            return self._received(node, None)
-        return self.alone.get(look[0]) or self._alone(look[0]), look[1], look[2]
+    def _received(
+        self, nodes: Sequence[Any], sequences: Sequence[int], one_output: bool
+    ) -> Iterable[Iterable[Any]]:
+        """Shapes, dtypes and devices; of a node with one output they are those of its result."""
+        looks = list(map(self.reader.looks.get, sequences))
+        if one_output and None not in looks:
+            return map(self.shapes.of_look, looks), map(_DTYPE, looks), map(_DEVICE, looks)
+        return zip(*map(self._of_one, nodes, looks, repeat(one_output)), strict=True)
 
-    def _received(self, node: Any, look: Look | None) -> Received:
+    def _of_one(self, node: Any, look: Look | None, one_output: bool) -> Received:
+        if look is not None and (one_output or len(getattr(node, "_input_metadata", ())) == 1):
+            return self.shapes.of_look(look), look[1], look[2]
+        return self._asked(node)
+
+    def _asked(self, node: Any) -> Received:
         metadata = getattr(node, "_input_metadata", ())
-        if look is not None and len(metadata) == 1:
-            return self.alone.get(look[0]) or self._alone(look[0]), look[1], look[2]
         if not metadata:
             return (), "", ""
-        first = metadata[0]
-        return tuple(map(self._shape, metadata)), spell(first.dtype), spell(first.device)
-
-    def _shape(self, metadata: Any) -> Shape:
-        shape = UNKNOWN if metadata.is_nested_tensor else tuple(metadata.shape)
-        known = self.shapes.get(shape)
-        if known is None:  # a nested tensor of the jagged layout has a symbol among its sizes
-            known = tuple([size if type(size) is int else -1 for size in shape])
-            self.shapes[shape] = known
-        return known
-
-    def _alone(self, shape: Shape) -> tuple[Shape]:
-        return self.alone.setdefault(shape, (self.shapes.setdefault(shape, shape),))
+        shapes = tuple(map(self.shapes.of_metadata, metadata))
+        return shapes, spell(metadata[0].dtype), spell(metadata[0].device)
 
     # What nodes keep
 
     def _saved(
         self, nodes: Sequence[Any], attributes: Attributes, ops: Sequence[int | None]
-    ) -> list[tuple[Saved, ...]]:
+    ) -> Iterable[tuple[Saved, ...]]:
         columns = []
         try:
             for attribute, name in attributes:
@@ -251,11 +328,7 @@ class _Freezer:
                 tuple(self._saved_by_one(node, attributes, op))
                 for node, op in zip(nodes, ops, strict=True)
             ]
-        if len(columns) == 1:
-            return [() if one is None else (one,) for one in columns[0]]
-        return [
-            tuple([one for one in kept if one is not None]) for kept in zip(*columns, strict=True)
-        ]
+        return map(_without_none, zip(*columns, strict=True))
 
     def _saved_by_one(self, node: Any, attributes: Attributes, op: int | None) -> Iterator[Saved]:
         for attribute, name in attributes:
@@ -270,3 +343,7 @@ class _Freezer:
             for at, one in enumerate(kept):
                 if one.data is not None:
                     yield self.reader.save(f"{name}[{at}]", node, one.data, op, one)
+
+
+def _without_none(kept: tuple[Saved | None, ...]) -> tuple[Saved, ...]:
+    return kept if None not in kept else tuple([one for one in kept if one is not None])

@@ -8,7 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, repeat
-from operator import attrgetter, is_not
+from operator import attrgetter, is_not, methodcaller
 from typing import Any
 
 import torch
@@ -118,25 +118,29 @@ def alike(
                 yield [place], [nodes[place]], about_type(nodes[place])
 
 
-def freed(nodes: Sequence[Any]) -> set[int]:
+def freed(nodes: Sequence[Any], places: Iterable[int]) -> set[int]:
     """The places of those that can keep something, and keep nothing (any more).
+
+    Args:
+        nodes: of a graph, by place.
+        places: which of them are asked.
 
     Example:
         >>> import torch
         >>> y = torch.ones(2, requires_grad=True).exp()
-        >>> freed([y.grad_fn])
+        >>> freed([y.grad_fn], [0])
         set()
         >>> y.sum().backward()
-        >>> freed([y.grad_fn])
+        >>> freed([y.grad_fn], [0])
         {0}
     """
     found: set[int] = set()
-    for places, same, (_, _, attributes) in alike(nodes, range(len(nodes))):
+    for group, same, (_, _, attributes) in alike(nodes, places):
         if attributes:
             held: set[int] = set()
             for attribute, _ in attributes:
-                held.update(compress(places, _held(same, attribute)))
-            found.update(held.symmetric_difference(places))
+                held.update(compress(group, _held(same, attribute)))
+            found.update(held.symmetric_difference(group))
     return found
 
 
@@ -196,6 +200,14 @@ def sequence_of(node: Any) -> int:
     except AttributeError:
         return -1
     return -1 if number == _LEAF_SEQUENCE else number
+
+
+def sequences_of(nodes: Iterable[Any]) -> list[int]:
+    """`sequence_of` each; none of them an AccumulateGrad."""
+    try:
+        return list(map(methodcaller("_sequence_nr"), nodes))
+    except AttributeError:
+        return list(map(sequence_of, nodes))
 
 
 def hooks_of(leaf: torch.Tensor) -> int:
