@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from pytorch_lab.graph import record
 from pytorch_lab.graph.schema import Node, Saved
 from pytorch_lab.graph.stats import summarise
+from pytorch_lab.graph.walking import backward
 from pytorch_lab.graph.walking.autograd import walk
 from pytorch_lab.graph.walking.backward import watch
 from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.memory import timeline
+from pytorch_lab.graph.walking.nodes import freed
 from tests.autograd_cases import CASES, bits, build
 
 
@@ -61,6 +63,48 @@ def test_order_and_gradients_are_those_of_hooks_on_every_node(name: str, stats: 
         if stats:
             got = [-1 if one is None else one.norm for one in filled[place].grads]
             assert got == pytest.approx(norm, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_plan_of_torch_is_what_it_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backward, "handles_made", lambda: 0)  # other tests have put hooks
+    order, _, wanted = official(name)
+    loss, leaves = build(name)
+    live = walk([loss])
+    nodes = freeze(live)
+    torch.manual_seed(1)
+    with watch(live, whole_from=loss) as seen:
+        loss.backward()
+    assert seen.order == order
+    assert bits(leaves) == wanted
+    assert torch.autograd.is_multithreading_enabled()
+    asked = freed(live.nodes, range(len(live)))
+    assert [one.freed for one in seen.fill(nodes)] == [
+        place in asked if nodes[place].saved else None for place in range(len(live))
+    ]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_order_ends_at_the_node_that_raised(
+    whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the plan it is the first that still keeps something."""
+    monkeypatch.setattr(backward, "handles_made", lambda: 0)
+    x = torch.ones(3, requires_grad=True)
+    kept = x.exp()
+    loss = (kept.square() + 1).sum()
+    kept.add_(1)
+    live = walk([loss])
+    names = [node.name().rpartition(":")[2] for node in live.nodes]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):  # noqa: SIM117
+        with watch(live, whole_from=loss if whole else None) as seen:
+            loss.backward()
+    assert [names[place] for place in seen.order] == [
+        "SumBackward0",
+        "AddBackward0",
+        "PowBackward0",
+    ]
+    assert torch.autograd.is_multithreading_enabled()
 
 
 @pytest.mark.parametrize("name", CASES)

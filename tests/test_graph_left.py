@@ -17,7 +17,7 @@ from torch.nn.modules import module as nn_module
 
 from pytorch_lab.errors import UsageError
 from pytorch_lab.graph import GraphRecord, record
-from pytorch_lab.graph.recording import recorder
+from pytorch_lab.graph.recording import log
 from pytorch_lab.modules.outputs import tensors_of
 from tests.recorded import Cube, check, independent_walk, leaf, names, net
 
@@ -285,7 +285,7 @@ def test_without_compiled_code_nothing_is_said_of_it() -> None:
 
 def test_a_tensor_from_nowhere_is_not_taken_for_a_dead_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """`from_numpy` is not seen by a function mode, and its tensor gets the id of a dropped one."""
-    monkeypatch.setattr(recorder, "MOST_LOGGED", 1)  # else the log keeps the dropped one for a bit
+    monkeypatch.setattr(log, "MOST", 1)  # else the log keeps the dropped one for a bit
     array = numpy.ones(3, dtype=numpy.float32)
     taken = 0
 

@@ -362,7 +362,7 @@ class GraphRecord:
         try:
             summary = None if values == "none" else summarise
             numbers = numbers_of if values == "full" else None
-            with watch(live, summary, numbers, frees=not retain_graph) as seen:
+            with watch(live, summary, numbers, None if retain_graph else root) as seen:
                 root.backward(gradient, retain_graph=retain_graph)
         except Exception as error:  # noqa: BLE001 - a record is wanted of what goes wrong, too
             name, said = type(error).__name__, message_of(error)

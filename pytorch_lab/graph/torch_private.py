@@ -129,6 +129,12 @@ current_node: Callable[[], Any] | None = _private(
     "a hook for each node, which is slower",
 )
 
+plan_of_backward: Callable[[], list[Any]] | None = _private(
+    "torch._C._current_graph_task_execution_order",
+    "the order of all nodes is told when the first one runs",
+    "a hook on each node, which is slower",
+)
+
 # Attributes of torch's objects, which are read where they are needed
 
 PRIVATE += [

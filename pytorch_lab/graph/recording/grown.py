@@ -7,7 +7,7 @@ and watched while it runs. Otherwise everything is read once, at the end.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain, repeat
-from operator import call, is_, itemgetter
+from operator import call, eq, is_, itemgetter
 from typing import Any
 
 import torch
@@ -22,11 +22,17 @@ from pytorch_lab.graph.walking.backward import Seen, watch
 from pytorch_lab.graph.walking.frozen import Identity, NodeRows, Reader, nodes_of
 from pytorch_lab.graph.walking.nodes import spell
 
-_look = itemgetter(LOOK)
+_look, _storage = itemgetter(LOOK), itemgetter(STORAGE)  # of a value
 _saved = partial(tuple.__new__, Saved)
 _kept = itemgetter(0, 1, 4)  # of a look: shape, dtype, bytes
 _reference, _version, _value = itemgetter(0), itemgetter(1), itemgetter(3)  # of what is known
-_NOBODY: Known = (lambda: None, 0, False, -1, -1)  # is known of a tensor that was never met, and of none
+_NOBODY: Known = (
+    lambda: None,
+    0,
+    False,
+    -1,
+    -1,
+)  # is known of a tensor that was never met, and of none
 
 
 class Grown:
@@ -111,7 +117,9 @@ class Grown:
         self.live = ahead
         seen, self.seen = self.seen, None
         if seen is not None:
-            self.add(seen, [place for _, place in sorted(zip(order, range(len(order)), strict=True))])
+            self.add(
+                seen, [place for _, place in sorted(zip(order, range(len(order)), strict=True))]
+            )
 
 
 def _as_met(name: str, values: Sequence[Row], place: int) -> Saved | None:
@@ -145,26 +153,40 @@ class _Known(Reader):
         versions = map(getattr, tensors, repeat("_version"), repeat(0))
         if all(same) and not any(map(_version, known)) and not any(versions):
             return map(spelled, list(map(_value, known)))
+        if name == "result" and (places := self._results(tensors, ops)):
+            return map(spelled, places)
         places = map(self._place, known, tensors, ops)
         return [
             self.save(name, node, tensor, op) if place is None else spelled(place)
             for place, node, tensor, op in zip(places, nodes, tensors, ops, strict=True)
         ]
 
+    def _results(self, tensors: Sequence[Any], ops: Sequence[int | None]) -> list[int]:
+        """The values that nodes keep, if each is the one result of its op; else none.
+
+        Torch keeps a result as a new tensor that shares its memory.
+        """
+        rows = self._ops
+        places = [
+            rows[op][OUTPUTS][0] for op in ops if op is not None and len(rows[op][OUTPUTS]) == 1
+        ]
+        if len(places) < len(ops):
+            return []
+        values = list(map(self._values.__getitem__, places))
+        versions = map(getattr, tensors, repeat("_version"), repeat(1))
+        if any(versions) or any(value[VERSION] for value in values):
+            return []
+        numbers = map(self._tensors.number, tensors)
+        shapes = [look[0] for look in map(_look, values)]
+        same = all(map(eq, map(_storage, values), numbers))
+        return places if same and all(map(eq, shapes, map(sizes_of, tensors))) else []
+
     def _place(self, known: Known, tensor: Any, op: int | None) -> int | None:
         """The value that a node keeps, if nothing ever wrote to it; None if that is not sure."""
         if known[0]() is tensor:
             return None if known[1] or getattr(tensor, "_version", 0) else known[3]
-        outputs = () if op is None else self._ops[op][OUTPUTS]
-        if len(outputs) != 1 or not isinstance(tensor, torch.Tensor) or tensor._version:
-            return None
-        value = self._values[outputs[0]]  # torch keeps a result as a new tensor of the same memory
-        is_it = (
-            not value[VERSION]
-            and value[LOOK][0] == tensor.shape
-            and value[STORAGE] == self._tensors.number(tensor)
-        )
-        return outputs[0] if is_it else None
+        places = self._results([tensor], [op])
+        return places[0] if places else None
 
     def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Which value a saved tensor is: known itself, or by its memory among those of the op."""

@@ -1,18 +1,14 @@
 """The mode and the hooks of one recording: what is done while the reader's code runs.
 
 Every microsecond here is paid for each op, so rows are flat and nothing is decoded; `assemble`
-makes the record of them afterwards. An ordinary op is only logged, and the log is settled, that is
-made rows of, some dozens of ops at a time: one after the other they find the processor's caches
-warm, where between two ops of torch each would find them cold. What the log holds cannot change
-before it is settled: an op that may write to a tensor, or that is not ordinary in another way,
-settles it first and is then noted by itself.
+makes the record of them afterwards. An ordinary op is only logged, see `log.py`;
+one that may write to a tensor, or is not ordinary in another way, is noted by itself.
 """
 
 import sys
 import threading
 import time
 import types
-from itertools import repeat
 from typing import Any
 
 import torch
@@ -20,9 +16,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.recording import regions
+from pytorch_lab.graph.recording import log, regions
 from pytorch_lab.graph.recording.fast_path import ATTENTION, is_left
 from pytorch_lab.graph.recording.grown import Grown
+from pytorch_lab.graph.recording.log import FAILED, Log
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
@@ -45,14 +42,7 @@ _is_inference = torch.is_inference_mode_enabled
 _clock = time.perf_counter_ns
 
 _TORCHS_OWN = ((), (torch.Tensor,))  # the classes of arguments that torch asks what to do
-MOST_LOGGED = 64
-_LONG_NS = 50_000  # an op that takes longer may have to do with tensors that fill the memory
-_FAILED = object()  # in place of a result
-
-# What is logged of an ordinary op: trait, site, call, arguments, those by name, result, torch's
-# count of nodes before and after, how long it took, what autocast casts to. Of a module's call that
-# begins or ends the trait is None.
-Logged = tuple[Trait | None, Any, int, Any, Any, Any, int, int, int, str | None]
+_LONG_NS = 100_000  # an op that takes longer may have to do with tensors that fill the memory
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
 # count of nodes, the time
@@ -83,7 +73,8 @@ class Recorder(TorchFunctionMode):
         self.calls: list[Entered] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self._log: list[Logged] = []
+        self._log = Log(self.rows, self.tensors, self.calls)
+        self.settle = self._log.settle
         self._call: int | None = None
         self._stack: list[tuple[int, int]] = []  # id of a module, its call
         self._counts: dict[int, int] = {}
@@ -168,7 +159,7 @@ class Recorder(TorchFunctionMode):
         self.calls.append(tuple.__new__(Entered, entered))
         self.starts.append(-1)
         self.ends.append(-1)
-        self._log.append((None, self.starts, self._call, (), None, None, 0, 0, 0, None))
+        self._log.entries.append((None, self.starts, self._call, (), None, None, 0, 0, 0, None))
 
     def leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """It is over, also after an error; a hook that raised may have left others open inside."""
@@ -181,7 +172,7 @@ class Recorder(TorchFunctionMode):
 
     def _pop(self) -> int:
         key, call = self._stack.pop()
-        self._log.append((None, self.ends, call, (), None, None, 0, 0, 0, None))
+        self._log.entries.append((None, self.ends, call, (), None, None, 0, 0, 0, None))
         self._call = self._stack[-1][1] if self._stack else None
         return key
 
@@ -203,71 +194,23 @@ class Recorder(TorchFunctionMode):
             or not _is_grad()
             or top_transform() is not None
             or top_saving_hooks(True) is not None
-            or (kwargs and "out" in kwargs)
+            or (kwargs and _asks_to_write(kwargs))
         ):
             return self._by_itself(trait, sys._getframe(1), func, types, args, kwargs)
-        out, site = _FAILED, self._here(sys._getframe(1))
+        out, site = FAILED, self._here(sys._getframe(1))
         before, start = node_count(), _clock()
         try:
             out = func(*args, **kwargs) if kwargs else func(*args)
             return out
         finally:
             elapsed = _clock() - start
-            self._log.append(
+            entries = self._log.entries
+            entries.append(
                 (trait, site, self._call, args, kwargs, out, before, node_count(), elapsed,
                  _autocast_dtype() if is_autocast() else None)
             )  # fmt: skip
-            if elapsed > _LONG_NS or len(self._log) >= MOST_LOGGED:
+            if elapsed > _LONG_NS or len(entries) >= log.MOST:
                 self.settle()
-
-    def settle(self) -> None:
-        """Make rows of what is logged."""
-        log, self._log = self._log, []
-        if not log:
-            return
-        ops, calls, tensors, maker_of = self._ops, self.calls, self.tensors, self._maker_of
-        known, new = tensors.known, tensors.new
-        fresh: dict[int, Known] = {}  # what was looked at for this log, by id
-        with plain_torch():
-            for trait, site, call, args, kwargs, out, before, after, elapsed, autocast in log:
-                if trait is None:  # `site` is where it is noted when a call began, or ended
-                    site[call] = len(ops)
-                    continue
-                inputs: list[Known] = []
-                for argument in (*args, *kwargs.values()) if kwargs else args:
-                    entry = fresh.get(id(argument))
-                    if entry is not None:
-                        inputs.append(entry)
-                    elif type(argument) is not int and argument is not None:
-                        tensors.read((argument,), inputs)
-                        if isinstance(argument, torch.Tensor):
-                            fresh[id(argument)] = inputs[-1]
-                op = len(ops)
-                if type(out) is torch.Tensor:  # one node made since is the result's
-                    origin = before if after == before + 1 and out.requires_grad else None
-                    key = id(out)
-                    if key in fresh or ((entry := known.get(key)) and entry[0]() is out):
-                        entry = tensors.made(out, op, inputs, origin)
-                    else:
-                        entry = new(out, "result", "", inputs, op, origin)
-                    fresh[key] = entry
-                    outputs: tuple[int, ...] = (entry[3],)
-                elif out is _FAILED:
-                    outputs = ()
-                else:
-                    results = tensors_in(out)
-                    if not results and trait[1] != "exit":
-                        continue
-                    outputs = tuple([tensors.made(one, op, inputs)[3] for one in results])
-                if after == before + 1:
-                    maker_of[before] = op
-                else:
-                    maker_of.update(zip(range(before, after), repeat(op)))
-                ops.append(
-                    (op, trait[0], trait[1], site, "" if call is None else calls[call][0], call,
-                     tuple([entry[3] for entry in inputs]), outputs, None, (), 0, False, "grad",
-                     autocast, None, elapsed)
-                )  # fmt: skip
 
     def _by_itself(
         self,
@@ -323,14 +266,14 @@ class Recorder(TorchFunctionMode):
         """An op is done: its results, and what it wrote to."""
         op, inputs = len(self._ops), begun[5]
         written = None
-        if trait[2] or (kwargs and "out" in kwargs):
+        if trait[2] or (kwargs and _asks_to_write(kwargs)):
             written = self._written(inputs, op)
             if trait[0] == ATTENTION and not self.left_fast_path:
                 asks = begun[4] == "grad" and any(known[2] for known in inputs)
                 self.left_fast_path = not asks and is_left(sys._getframe(2))
         if type(out) is torch.Tensor:
             before = begun[7]  # one node was made since, so it is the one of a new tensor
-            origin = before if out.requires_grad and node_count() == before + 1 else None
+            origin = before if node_count() == before + 1 else None
             outputs: tuple[int, ...] = (self._made(out, op, inputs, origin)[3],)
             first = out
         else:
@@ -441,6 +384,10 @@ class Recorder(TorchFunctionMode):
 
 
 _WITHOUT_RESULT = frozenset({"exit", "backward", "compiled"})
+
+
+def _asks_to_write(kwargs: dict[str, Any]) -> bool:
+    return "out" in kwargs or bool(kwargs.get("inplace"))
 
 
 def _autocast_dtype() -> str | None:

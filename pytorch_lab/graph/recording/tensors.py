@@ -16,7 +16,6 @@ import torch
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import OUTPUTS, Row, Rows
-from pytorch_lab.graph.schema import Shape
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 from pytorch_lab.graph.walking.frozen import Look
 from pytorch_lab.graph.walking.letting_go import hold_next, is_chosen
@@ -200,38 +199,26 @@ class Tensors:
             name: the reader's, or "".
             inputs: of the op that made it; it is a view if it shares the memory of one.
             op: which made it.
-            origin: the number of its node, if it has one and that is known already.
+            origin: the number of its node, if it has one, and if that is known already.
             old: what was known of it.
         """
-        view_of = None
+        if old is None:
+            storage, view_of = self._memory(tensor, inputs)
+        else:
+            storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
         try:
             version = tensor._version
-            if old is None:
-                memory = tensor.untyped_storage()
-                address = memory._cdata
-                storage = self.addresses.get(address)
-                if storage is None:
-                    storage = self.addresses[address] = len(self.storage_bytes)
-                    self.storage_bytes.append(memory.nbytes())
-                    self._weak.append(memory._weak_ref())
-                else:
-                    view_of = _sharing(inputs, storage)
-            else:
-                storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
             look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
         except KeyError as missing:
-            key = missing.args[0]
-            stride = () if tensor.is_nested else key[1]
-            look = self._looks[key] = (*_spelled(tensor), stride, size_of(tensor))
+            version, look = tensor._version, _look_of(tensor)
+            self._looks[missing.args[0]] = look
         except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
-            version, look = version_of(tensor), self._odd_look(tensor)
-            if old is None:
-                storage, view_of = self._odd_storage(tensor, inputs)
-            else:
-                storage, view_of = old[4], self.rows[old[3]][VIEW_OF]
+            version, look = version_of(tensor), _look_of(tensor)
         asks = tensor.requires_grad
         leaf = not asks
-        if asks and origin is None:
+        if leaf:
+            origin = None
+        elif origin is None:
             node = tensor.grad_fn
             leaf = node is None
             origin = -1 - id(tensor) if node is None else node._sequence_nr()
@@ -247,26 +234,21 @@ class Tensors:
             self.figures.append((summarise(tensor), numbers))
         return known
 
-    def _odd_storage(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
-        number = self.number(tensor)
-        if number is not None:
-            return number, _sharing(inputs, number)
-        number = len(self.storage_bytes)
-        self.storage_bytes.append(size_of(tensor))
+    def _memory(self, tensor: torch.Tensor, inputs: Sequence[Known]) -> tuple[int, int | None]:
+        """The number of its storage, and which of the inputs it is a view of."""
         try:
             memory = tensor.untyped_storage()
-            self.addresses[memory._cdata] = number
-            self._weak.append(memory._weak_ref())
-        except (RuntimeError, NotImplementedError):
-            pass  # there is none
-        return number, None
-
-    def _odd_look(self, tensor: torch.Tensor) -> Look:
-        try:
-            stride = () if tensor.is_nested else tensor.stride()
-        except (RuntimeError, NotImplementedError):  # sparse: none, and bytes of its own
-            stride = ()
-        return *_spelled(tensor), stride, size_of(tensor)
+            address, size = memory._cdata, memory.nbytes()
+        except (RuntimeError, NotImplementedError):  # sparse, inside vmap
+            self.storage_bytes.append(size_of(tensor))
+            return len(self.storage_bytes) - 1, None
+        storage = self.addresses.get(address)
+        if storage is not None:
+            return storage, _sharing(inputs, storage)
+        storage = self.addresses[address] = len(self.storage_bytes)
+        self.storage_bytes.append(size)
+        self._weak.append(memory._weak_ref())
+        return storage, None
 
     def origins(self) -> list[int | None]:
         """The node of each value; see `rows`."""
@@ -276,11 +258,6 @@ class Tensors:
         """The tensors with a graph that are still alive, in the order in which they were met."""
         alive = [known[0]() for known in self.known.values() if known[2]]
         return [tensor for tensor in alive if tensor is not None and tensor.grad_fn is not None]
-
-    def last(self, tensor: torch.Tensor) -> Known | None:
-        """What was known last of a tensor; None if it was never met."""
-        known = self.known.get(id(tensor))
-        return known if known is not None and known[0]() is tensor else None
 
     def number(self, tensor: torch.Tensor) -> int | None:
         """The number of a tensor's storage; None if none of its tensors was met."""
@@ -309,8 +286,13 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     return [tensor for one in value for tensor in tensors_in(one)]
 
 
-def _spelled(tensor: torch.Tensor) -> tuple[Shape, str, str]:
-    return sizes_of(tensor), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+def _look_of(tensor: torch.Tensor) -> Look:
+    try:
+        stride = () if tensor.is_nested else tensor.stride()
+    except (RuntimeError, NotImplementedError):  # sparse
+        stride = ()
+    dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+    return sizes_of(tensor), dtype, device, stride, size_of(tensor)
 
 
 def _sharing(inputs: Sequence[Known], storage: int) -> int | None:

@@ -166,14 +166,12 @@ def _judge(func: Any) -> Trait:
 
 
 def _may_write(func: Any, name: str) -> bool:
-    """Functions written in Python may pass `inplace=True` on, or be the reader's."""
+    """By its name; `out=` and `inplace=True` are for the caller to see."""
     if name.endswith("__"):
         return name.strip("_") in _IN_PLACE
     if name.endswith("_") or name in _WRITERS:
         return True
-    if not isinstance(func, types.FunctionType):
-        return False
-    return func.__module__ not in _FUNCTIONAL or "inplace" in func.__code__.co_varnames
+    return isinstance(func, types.FunctionType) and func.__module__ not in _FUNCTIONAL
 
 
 def _property(access: str, name: str) -> Trait:

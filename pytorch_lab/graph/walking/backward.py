@@ -6,6 +6,8 @@
     nodes = seen.fill(nodes)        # the same records, with `grads` and `freed`
 
 Backward itself is torch's own: hooks note what it does, and are gone at the end of the `with`.
+Where only the order is wanted, of one backward from a result to all leaves, torch tells it when the
+first node runs; that takes one hook instead of one for each node.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,11 +17,11 @@ from typing import Any
 import torch
 
 from pytorch_lab.graph.schema import Node, Stats
-from pytorch_lab.graph.torch_private import current_node
+from pytorch_lab.graph.torch_private import current_node, plan_of_backward
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.frozen import FREED, GRADS, NUMBERS, SAVED, SHAPES, Row, nodes_of
-from pytorch_lab.graph.walking.hooks import our_handles
-from pytorch_lab.graph.walking.nodes import alike, freed
+from pytorch_lab.graph.walking.hooks import handles_made, our_handles
+from pytorch_lab.graph.walking.nodes import KNOWN_TYPES, about_type, freed
 
 Summary = Callable[[torch.Tensor], Stats | None]
 Numbers = tuple[float, ...] | None
@@ -75,7 +77,7 @@ def watch(
     live: Live,
     summary: Summary | None = None,
     numbers: Callable[[torch.Tensor], Numbers] | None = None,
-    frees: bool = False,
+    whole_from: torch.Tensor | None = None,
 ) -> Iterator[Seen]:
     """Note which nodes run, and what reaches them.
 
@@ -83,8 +85,8 @@ def watch(
         live: the graph; nodes outside of it are not noticed.
         summary: is called with every gradient. Without it no gradient is looked at.
         numbers: is called with every gradient, too, beside `summary`.
-        frees: what runs is one backward to all leaves that keeps no graph, so that every node that
-            ran is empty if it comes to its end. Else each node is asked.
+        whole_from: what runs is one backward from this result to all leaves, and keeps no graph. So
+            every node that ran is empty if it comes to its end; else each node is asked.
 
     Example:
         >>> import torch
@@ -106,27 +108,57 @@ def watch(
     seen = Seen()
     had = {
         place: node.variable.grad is not None
-        for places, nodes, (_, kind, _) in alike(live.nodes, range(len(live)))
-        if kind == "accumulate"
-        for place, node in zip(places, nodes, strict=True)
+        for place, (node, targets) in enumerate(zip(live.nodes, live.next, strict=True))
+        if not targets and about_type(node)[1] == "accumulate"
     }
-    with ExitStack() as hooks:
-        with our_handles():
-            if summary is None:
-                _note_order(live, had, seen, hooks)
-            else:
-                _note_gradients(live, range(len(live)), hooks, _looker(seen, summary, numbers))
-        ended = False
-        try:
+    start = None if whole_from is None else whole_from.grad_fn
+    plan = plan_of_backward if summary is None and start and _runs_torch_alone(live) else None
+    ended = False
+    try:
+        with ExitStack() as hooks:
+            with our_handles():
+                if plan is not None:
+                    _note_plan(plan, live, start, seen, hooks)
+                elif summary is None:
+                    _note_order(live, had, seen, hooks)
+                else:
+                    _note_gradients(live, range(len(live)), hooks, _looker(seen, summary, numbers))
             yield seen
-            ended = True
-        finally:
-            ran = frozenset(seen.order)
-            for place in had.keys() & ran:
-                seen.accumulated[place] = "added" if had[place] else "set"
-            emptied = ran if ended and frees else frozenset()
-            asked = [place for place in range(len(live)) if place not in emptied]
-            seen.empty = emptied | freed(live.nodes, asked)
+        ended = True
+    finally:
+        emptied = frozenset(seen.order) if ended and whole_from is not None else frozenset()
+        asked = [place for place in range(len(live)) if place not in emptied]
+        seen.empty = emptied | freed(live.nodes, asked)
+        if plan is not None and not ended:
+            seen.order = list(_up_to_first_full(live, seen))
+        for place in had.keys() & set(seen.order):
+            seen.accumulated[place] = "added" if had[place] else "set"
+
+
+def _runs_torch_alone(live: Live) -> bool:
+    """Whether no code of the reader's runs in backward; then it can be told where an error came."""
+    kinds = {KNOWN_TYPES.get(kind, ("", ""))[1] for kind in set(map(type, live.nodes))}
+    return kinds <= {"builtin", "accumulate"} and not handles_made()
+
+
+def _note_plan(
+    plan: Callable[[], list[Any]], live: Live, start: Any, seen: Seen, hooks: ExitStack
+) -> None:
+    """Ask torch for its plan when the first node runs; it has one where one thread does it all."""
+
+    def note(_: Any) -> None:
+        seen.order += map(live.place.__getitem__, plan())
+
+    hooks.callback(start.register_prehook(note).remove)
+    hooks.enter_context(torch.autograd.set_multithreading_enabled(False))
+
+
+def _up_to_first_full(live: Live, seen: Seen) -> Iterator[int]:
+    """As far as a backward came that ended in an error: its last node still keeps something."""
+    for place in seen.order:
+        yield place
+        if place not in seen.empty and about_type(live.nodes[place])[2]:
+            return
 
 
 def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStack) -> None:
@@ -137,22 +169,21 @@ def _note_order(live: Live, leaves: Collection[int], seen: Seen, hooks: ExitStac
     at its own, so it gets a hook of the official kind; so does everything if torch has no such
     way any more.
     """
-    current = current_node
-    official = list(leaves)
+    current, official = current_node, list(leaves)
+    ran: list[Any] = []  # nodes, and the places of those with a hook of the official kind
     carrier = torch.empty(0, requires_grad=True)
-    place, order = live.place, seen.order
-    if current is not None:
-        handle = carrier.register_hook(lambda _: order.append(place[current()]))
-        hooks.callback(handle.remove)
-    for here, node in enumerate(live.nodes):
-        register = getattr(node, "_register_hook_dict", None)
-        if here in leaves:
-            continue
-        if current is None or register is None:
-            official.append(here)
-        else:
-            register(carrier)
-    _note_gradients(live, official, hooks, lambda here: lambda _: order.append(here))
+    if current is None:
+        official = list(range(len(live)))
+    else:
+        hooks.callback(carrier.register_hook(lambda _: ran.append(current())).remove)
+        for here, node in enumerate(live.nodes):
+            if here not in leaves:
+                try:
+                    node._register_hook_dict(carrier)
+                except AttributeError:
+                    official.append(here)
+    hooks.callback(lambda: seen.order.extend(map(live.place.get, ran, ran)))
+    _note_gradients(live, official, hooks, lambda here: lambda _: ran.append(here))
 
 
 def _note_gradients(

@@ -60,7 +60,8 @@ class Reader:
     Attributes:
         ops: which op made a node, by the node's sequence number.
         looks: shape, dtype and device of the result that a node belongs to, by the node's sequence
-            number; asking torch for them takes as long as all the rest.
+            number, or for a leaf's node by -1 less the leaf's `id`; asking torch for them takes as
+            long as all the rest.
     """
 
     ops: Mapping[Any, int] = MappingProxyType({})
@@ -287,8 +288,9 @@ class _Freezer:
 
     def _leaf(self, place: int, node: Any, name: str) -> Row:
         leaf = node.variable
+        received = self._of_one(node, self.reader.looks.get(-1 - id(leaf)), one_output=True)
         rest = ((), None, self.reader.name(leaf) or "", None, -1, (), hooks_of(leaf), ())
-        return (place, name, "accumulate", (), (), *self._asked(node), *rest)
+        return (place, name, "accumulate", (), (), *received, *rest)
 
     # What the gradient looks like that a node receives
 
@@ -297,8 +299,9 @@ class _Freezer:
     ) -> Iterable[Iterable[Any]]:
         """Shapes, dtypes and devices; of a node with one output they are those of its result."""
         looks = list(map(self.reader.looks.get, sequences))
-        if one_output and None not in looks:
-            return map(self.shapes.of_look, looks), map(_DTYPE, looks), map(_DEVICE, looks)
+        known = [look for look in looks if look is not None]
+        if one_output and len(known) == len(looks):
+            return map(self.shapes.of_look, known), map(_DTYPE, known), map(_DEVICE, known)
         return zip(*map(self._of_one, nodes, looks, repeat(one_output)), strict=True)
 
     def _of_one(self, node: Any, look: Look | None, one_output: bool) -> Received:
@@ -346,4 +349,4 @@ class _Freezer:
 
 
 def _without_none(kept: tuple[Saved | None, ...]) -> tuple[Saved, ...]:
-    return kept if None not in kept else tuple([one for one in kept if one is not None])
+    return tuple([one for one in kept if one is not None])

@@ -212,7 +212,5 @@ def sequences_of(nodes: Iterable[Any]) -> list[int]:
 
 def hooks_of(leaf: torch.Tensor) -> int:
     """How many hooks are on a leaf tensor."""
-    return sum(
-        len(getattr(leaf, name, None) or ())
-        for name in ("_backward_hooks", "_post_accumulate_grad_hooks")
-    )
+    after = getattr(leaf, "_post_accumulate_grad_hooks", None)
+    return len(leaf._backward_hooks or ()) + len(after or ())

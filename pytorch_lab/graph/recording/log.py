@@ -1,0 +1,102 @@
+"""Ordinary ops are logged while they run, and made rows of some dozens at a time.
+
+Between two ops of torch each instruction of ours finds the processor's caches cold; one after the
+other, the same work for many ops takes half the time. So what an op was given and what it returned
+is held until the log is settled. That tells the same as looking at once, since nothing in the log
+can change meanwhile: whatever may write to a tensor has the log settled before it runs.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any
+
+import torch
+
+from pytorch_lab.graph.recording.rows import Entered, Rows
+from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
+from pytorch_lab.graph.recording.traits import Trait
+from pytorch_lab.graph.torch_private import plain_torch
+
+MOST = 32  # entries
+FAILED = object()  # in place of a result
+
+# What is known of an ordinary op: trait, site, call, arguments, those by name, result, torch's
+# count of nodes before and after, how long it took, what autocast casts to. Where a module's call
+# begins or ends there is no trait, and in place of the site the list that says at which op.
+Entry = tuple[Trait | None, Any, Any, Any, Any, Any, int, int, int, str | None]
+
+
+class Log:
+    """What ran since the log was settled the last time.
+
+    Args:
+        rows: of the ops.
+        tensors: that they handled.
+        calls: of modules, in order.
+
+    Attributes:
+        entries: whoever appends to them settles the log when they are `MOST`.
+    """
+
+    def __init__(self, rows: Rows, tensors: Tensors, calls: Sequence[Entered]) -> None:
+        self.entries: list[Entry] = []
+        self._rows = rows
+        self._tensors = tensors
+        self._calls = calls
+
+    def settle(self) -> None:
+        """Make rows of what is logged."""
+        entries, self.entries = self.entries, []
+        if not entries:
+            return
+        ops, maker_of, calls, inputs_of = self._rows.ops, self._rows.made, self._calls, self._inputs
+        fresh: dict[int, Known] = {}  # what was looked at for this log, by id
+        with plain_torch():
+            for trait, site, call, args, kwargs, out, before, after, elapsed, autocast in entries:
+                if trait is None:  # `site` is where it is noted when a call began, or ended
+                    site[call] = len(ops)
+                    continue
+                inputs = inputs_of((*args, *kwargs.values()) if kwargs else args, fresh)
+                op = len(ops)
+                if type(out) is torch.Tensor:  # one node made since is the result's
+                    origin = before if after == before + 1 else None
+                    outputs: tuple[int, ...] = (self._made(out, op, inputs, origin, fresh),)
+                else:
+                    outputs = self._several(out, op, inputs)
+                    if not outputs and out is not FAILED and trait[1] != "exit":
+                        continue
+                if after == before + 1:
+                    maker_of[before] = op
+                else:
+                    maker_of.update(zip(range(before, after), repeat(op)))
+                ops.append(
+                    (op, trait[0], trait[1], site, "" if call is None else calls[call][0], call,
+                     tuple([known[3] for known in inputs]), outputs, None, (), 0, False, "grad",
+                     autocast, None, elapsed)
+                )  # fmt: skip
+
+    def _inputs(self, arguments: Iterable[Any], fresh: dict[int, Known]) -> list[Known]:
+        inputs: list[Known] = []
+        for argument in arguments:
+            known = fresh.get(id(argument))
+            if known is not None:
+                inputs.append(known)
+            elif type(argument) is not int and argument is not None:
+                self._tensors.read((argument,), inputs)
+                if isinstance(argument, torch.Tensor):
+                    fresh[id(argument)] = inputs[-1]
+        return inputs
+
+    def _made(
+        self,
+        out: torch.Tensor,
+        op: int,
+        inputs: Sequence[Known],
+        origin: int | None,
+        fresh: dict[int, Known],
+    ) -> int:
+        known = fresh[id(out)] = self._tensors.made(out, op, inputs, origin)
+        return known[3]
+
+    def _several(self, out: Any, op: int, inputs: Sequence[Known]) -> tuple[int, ...]:
+        return tuple([self._tensors.made(one, op, inputs)[3] for one in tensors_in(out)])
