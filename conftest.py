@@ -1,12 +1,20 @@
 """What every test and every doctest needs: one torch thread, and a progress file of its own."""
 
+import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Lessons are compared without the numbers of their cells: nbval's kernel counts none."""
+    """Hear interrupts, and compare lessons without the numbers of cells: nbval's kernel has none.
+
+    A shell starts what runs in the background with interrupts ignored, and so would be all that the
+    tests start.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config.option, "nbval_sanitize_with"):
         config.option.nbval_sanitize_with = str(Path(__file__).parent / "tests" / "nbval.cfg")
 

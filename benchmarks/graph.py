@@ -2,8 +2,9 @@
 
 Five models, each step in random order with and without watching, in one process with one thread:
 CPU time, medians with their spread; ratios are medians of what stood side by side in one round.
-Garbage is collected before each step and the collector is on while it runs, as in a notebook
-(`record` lets it rest by itself). Exits with 1 when a bar is missed.
+Garbage is collected before each step, which then runs twice, the first time to warm up; the
+collector is on, as in a notebook (`record` lets it rest by itself). Exits with 1 when a bar is
+missed.
 
     --peer NAME     torchlens or torchview in the same rounds, if it is installed; one at a time,
                     since torchlens changes all of torch, and torchview never ends after it
@@ -65,6 +66,8 @@ def rounds(works: dict[str, Work], repetitions: int, before: Work) -> dict[str, 
         for name in names:
             before()
             gc.collect()
+            works[name]()  # after a collection all caches are cold, which is no part of the work
+            before()
             start = time.process_time()
             kept = works[name]()
             elapsed = time.process_time() - start

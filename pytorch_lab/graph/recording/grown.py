@@ -155,10 +155,11 @@ class _Known(Reader):
             return map(spelled, list(map(_value, known)))
         if name == "result" and (places := self._results(tensors, ops)):
             return map(spelled, places)
-        places = map(self._place, known, tensors, ops)
         return [
-            self.save(name, node, tensor, op) if place is None else spelled(place)
-            for place, node, tensor, op in zip(places, nodes, tensors, ops, strict=True)
+            spelled(entry[3])
+            if entry[0]() is tensor and not entry[1] and not getattr(tensor, "_version", 0)
+            else self.save(name, node, tensor, op)
+            for entry, node, tensor, op in zip(known, nodes, tensors, ops, strict=True)
         ]
 
     def _results(self, tensors: Sequence[Any], ops: Sequence[int | None]) -> list[int]:
@@ -181,13 +182,6 @@ class _Known(Reader):
         same = all(map(eq, map(_storage, values), numbers))
         return places if same and all(map(eq, shapes, map(sizes_of, tensors))) else []
 
-    def _place(self, known: Known, tensor: Any, op: int | None) -> int | None:
-        """The value that a node keeps, if nothing ever wrote to it; None if that is not sure."""
-        if known[0]() is tensor:
-            return None if known[1] or getattr(tensor, "_version", 0) else known[3]
-        places = self._results([tensor], [op])
-        return places[0] if places else None
-
     def identify(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Which value a saved tensor is: known itself, or by its memory among those of the op."""
         known = self._last.get(id(tensor))
@@ -202,14 +196,11 @@ class _Known(Reader):
 
     def _by_memory(self, tensor: torch.Tensor, op: int | None) -> Identity:
         """Torch saves a result as a new tensor that shares its memory."""
-        storage = self._tensors.number(tensor)
-        if storage is None:
-            return super().identify(tensor, op)
-        value = None if op is None else self._of_op(op, storage, sizes_of(tensor))
-        if value is not None:
-            look = self._values[value][LOOK]
-            return *_kept(look), storage, value
-        return sizes_of(tensor), spell(tensor.dtype), size_of(tensor), storage, None
+        storage, shape = self._tensors.number(tensor), sizes_of(tensor)
+        value = None if op is None or storage is None else self._of_op(op, storage, shape)
+        if value is None:
+            return shape, spell(tensor.dtype), size_of(tensor), storage, None
+        return *_kept(self._values[value][LOOK]), storage, value
 
     def _of_op(self, op: int, storage: int, shape: Shape) -> int | None:
         row, values = self._ops[op], self._values

@@ -3,7 +3,9 @@
 Between two ops of torch each instruction of ours finds the processor's caches cold; one after the
 other, the same work for many ops takes half the time. So what an op was given and what it returned
 is held until the log is settled. That tells the same as looking at once, since nothing in the log
-can change meanwhile: whatever may write to a tensor has the log settled before it runs.
+can change meanwhile: whatever may write to a tensor has the log settled before it runs. Nor is much
+memory held: an op that takes long has it settled at once, and so has every op from the first on
+whose result is not on the CPU, since there no op seems to take long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +19,8 @@ from pytorch_lab.graph.recording.tensors import Known, Tensors, tensors_in
 from pytorch_lab.graph.recording.traits import Trait
 from pytorch_lab.graph.torch_private import plain_torch
 
-MOST = 32  # entries
+MOST = 64  # entries
+LONG_NS = 100_000  # takes an op with a tensor of about a megabyte
 FAILED = object()  # in place of a result
 
 # What is known of an ordinary op: trait, site, call, arguments, those by name, result, torch's
@@ -35,11 +38,13 @@ class Log:
         calls: of modules, in order.
 
     Attributes:
-        entries: whoever appends to them settles the log when they are `MOST`.
+        entries: whoever appends to them settles the log when they are `most`.
+        most: how many may be held.
     """
 
     def __init__(self, rows: Rows, tensors: Tensors, calls: Sequence[Entered]) -> None:
         self.entries: list[Entry] = []
+        self.most = MOST
         self._rows = rows
         self._tensors = tensors
         self._calls = calls
@@ -49,7 +54,8 @@ class Log:
         entries, self.entries = self.entries, []
         if not entries:
             return
-        ops, maker_of, calls, inputs_of = self._rows.ops, self._rows.made, self._calls, self._inputs
+        ops, maker_of, calls, tensors = self._rows.ops, self._rows.made, self._calls, self._tensors
+        inputs_of = self._inputs
         fresh: dict[int, Known] = {}  # what was looked at for this log, by id
         with plain_torch():
             for trait, site, call, args, kwargs, out, before, after, elapsed, autocast in entries:
@@ -75,12 +81,17 @@ class Log:
                      autocast, None, elapsed)
                 )  # fmt: skip
 
+        if tensors.devices - {"cpu"}:
+            self.most = 1
+
     def _inputs(self, arguments: Iterable[Any], fresh: dict[int, Known]) -> list[Known]:
         inputs: list[Known] = []
         for argument in arguments:
             known = fresh.get(id(argument))
             if known is not None:
                 inputs.append(known)
+            elif type(argument) is list or type(argument) is tuple:
+                inputs += self._inputs(argument, fresh)
             elif type(argument) is not int and argument is not None:
                 self._tensors.read((argument,), inputs)
                 if isinstance(argument, torch.Tensor):

@@ -16,10 +16,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.recording import log, regions
+from pytorch_lab.graph.recording import regions
 from pytorch_lab.graph.recording.fast_path import ATTENTION, is_left
 from pytorch_lab.graph.recording.grown import Grown
-from pytorch_lab.graph.recording.log import FAILED, Log
+from pytorch_lab.graph.recording.log import FAILED, LONG_NS, Log
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
@@ -42,7 +42,6 @@ _is_inference = torch.is_inference_mode_enabled
 _clock = time.perf_counter_ns
 
 _TORCHS_OWN = ((), (torch.Tensor,))  # the classes of arguments that torch asks what to do
-_LONG_NS = 100_000  # an op that takes longer may have to do with tensors that fill the memory
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
 # count of nodes, the time
@@ -165,8 +164,8 @@ class Recorder(TorchFunctionMode):
         """It is over, also after an error; a hook that raised may have left others open inside."""
         if threading.get_ident() != self._thread:
             return
-        key = id(module)
-        if any(entry[0] == key for entry in self._stack):
+        key, stack = id(module), self._stack
+        if stack and (stack[-1][0] == key or any(entry[0] == key for entry in stack)):
             while self._pop() != key:
                 continue
 
@@ -209,7 +208,7 @@ class Recorder(TorchFunctionMode):
                 (trait, site, self._call, args, kwargs, out, before, node_count(), elapsed,
                  _autocast_dtype() if is_autocast() else None)
             )  # fmt: skip
-            if elapsed > _LONG_NS or len(entries) >= log.MOST:
+            if elapsed > LONG_NS or len(entries) >= self._log.most:
                 self.settle()
 
     def _by_itself(

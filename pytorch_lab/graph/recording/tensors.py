@@ -57,6 +57,7 @@ class Tensors:
         writer: the last op that wrote to a storage.
         late: results of ops that showed only when they were used; see `_maker`.
         known: the tensors that were met, by their `id`.
+        devices: on which they are.
     """
 
     def __init__(self, names: Names, values: str, started: int, ops: Rows) -> None:
@@ -67,6 +68,7 @@ class Tensors:
         self.late: dict[int, list[int]] = {}
         self.addresses: dict[int, int] = {}  # of a storage, to its number
         self.known: dict[int, Known] = {}
+        self.devices: set[str] = set()
         self._weak: list[Any] = []  # counts on storages
         self._looks: dict[Any, Look] = {}
         self._names = names
@@ -210,10 +212,10 @@ class Tensors:
             version = tensor._version
             look = self._looks[tensor.shape, tensor.stride(), tensor.dtype, tensor.device]
         except KeyError as missing:
-            version, look = tensor._version, _look_of(tensor)
+            version, look = tensor._version, self._look_of(tensor)
             self._looks[missing.args[0]] = look
         except (RuntimeError, NotImplementedError):  # an inference tensor, sparse, inside vmap
-            version, look = version_of(tensor), _look_of(tensor)
+            version, look = version_of(tensor), self._look_of(tensor)
         asks = tensor.requires_grad
         leaf = not asks
         if leaf:
@@ -250,6 +252,15 @@ class Tensors:
         self._weak.append(memory._weak_ref())
         return storage, None
 
+    def _look_of(self, tensor: torch.Tensor) -> Look:
+        try:
+            stride = () if tensor.is_nested else tensor.stride()
+        except (RuntimeError, NotImplementedError):  # sparse
+            stride = ()
+        dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
+        self.devices.add(device)
+        return sizes_of(tensor), dtype, device, stride, size_of(tensor)
+
     def origins(self) -> list[int | None]:
         """The node of each value; see `rows`."""
         return [row[ORIGIN] for row in self.rows]
@@ -284,15 +295,6 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
     elif not isinstance(value, list | tuple):
         return []
     return [tensor for one in value for tensor in tensors_in(one)]
-
-
-def _look_of(tensor: torch.Tensor) -> Look:
-    try:
-        stride = () if tensor.is_nested else tensor.stride()
-    except (RuntimeError, NotImplementedError):  # sparse
-        stride = ()
-    dtype, device = str(tensor.dtype).removeprefix("torch."), str(tensor.device)
-    return sizes_of(tensor), dtype, device, stride, size_of(tensor)
 
 
 def _sharing(inputs: Sequence[Known], storage: int) -> int | None:
