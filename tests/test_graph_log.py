@@ -3,6 +3,7 @@
 import weakref
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -92,13 +93,35 @@ def test_what_was_read_before_a_write_is_the_old_version(write: Any) -> None:
         write(y)
         return z + y
 
-    rec = record(run)
+    rec = record(run, values="none")
     check(rec)
     old = rec.values[find(rec, "exp").inputs[0]]
     new = rec.values[rec.ops[-1].inputs[1]]
     assert (old.version, old.storage) == (0, new.storage)
     assert new.version
     assert rec.values[rec.ops[0].outputs[0]] == old
+
+
+def test_an_op_that_somebody_registered_may_write() -> None:
+    """Nothing but its schema tells."""
+
+    def bump(x: torch.Tensor) -> None:
+        x.add_(1)
+
+    with torch.library._scoped_library("graph_log", "DEF") as library:
+        library.define("bump(Tensor(a!) x) -> ()")
+        library.impl("bump", bump, "CPU")
+
+        def run() -> torch.Tensor:
+            y = torch.ones(3) * 2
+            z = y.exp()
+            torch.ops.graph_log.bump(y)
+            return z + y
+
+        rec = record(run, values="none")
+    exp, add = find(rec, "exp"), find(rec, "add")
+    assert rec.values[exp.inputs[0]].version == 0
+    assert [rec.values[place].version for place in add.inputs] == [0, 1]
 
 
 def test_what_was_read_before_it_asked_for_a_gradient_did_not() -> None:
@@ -108,7 +131,7 @@ def test_what_was_read_before_it_asked_for_a_gradient_did_not() -> None:
         x.requires_grad = True
         return x.sin() + y
 
-    rec = record(run)
+    rec = record(run, values="none")
     assert [rec.values[find(rec, name).inputs[0]].requires_grad for name in ("exp", "sin")] == [
         False,
         True,
@@ -136,6 +159,34 @@ def test_an_op_that_raises_is_the_last() -> None:
     assert "mat1 and mat2" in (rec.error or "")
 
 
+@pytest.mark.parametrize("change", [list.clear, list.reverse, lambda held: held.append(held[0])])
+def test_a_list_is_what_it_was_when_the_op_got_it(change: Any) -> None:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        held = [x, x * 2]
+        both = torch.stack(held)
+        change(held)
+        return torch.stack(tensors=[both, both]).sum()
+
+    rec = record(run, torch.ones(3), values="none")
+    stack = find(rec, "stack")
+    assert stack.inputs == (0, 1)
+    assert rec.ops[2].inputs == (stack.outputs[0],) * 2
+
+
+def test_figures_are_those_of_the_time() -> None:
+    """Numpy writes to the memory of a tensor, and torch hears nothing of it."""
+
+    def run(x: torch.Tensor) -> torch.Tensor:
+        ones = torch.ones(3) * 1
+        shared = ones.numpy()
+        y = x * ones
+        shared[:] = 7
+        return y * ones
+
+    rec = record(run, torch.ones(3))
+    assert rec.values[find(rec, "mul").outputs[0]].stats.max == 1
+
+
 @pytest.mark.parametrize("large", [True, False])
 def test_a_large_tensor_is_held_no_longer_than_its_op(large: bool) -> None:
     held = []
@@ -148,6 +199,21 @@ def test_a_large_tensor_is_held_no_longer_than_its_op(large: bool) -> None:
 
     record(run, torch.ones(2**22 if large else 2), values="none")
     assert held == [not large] * 2
+
+
+def test_a_view_of_a_large_tensor_is_not_held() -> None:
+    """A view takes no time, and holds all of the memory."""
+    held = []
+
+    def look() -> None:
+        large = torch.from_numpy(numpy.empty(2**22, dtype=numpy.float32))
+        gone = weakref.ref(large)
+        large[0]
+        del large
+        held.append(gone() is not None)
+
+    record(look, values="none")
+    assert held == [False]
 
 
 def test_away_from_the_cpu_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:

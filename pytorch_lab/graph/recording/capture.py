@@ -69,7 +69,9 @@ def record(
             `.grad`. Of several results the one called `loss` counts, else the first that requires
             a gradient; one that is not a single number gets a gradient of ones.
         values: "summary" keeps seven figures of each tensor, "full" also all elements of small
-            ones, "none" looks at no value, which is the quickest.
+            ones. "none" looks at no value and is the quickest: it looks at ordinary ops some dozens
+            at a time, so that a small tensor may live a few ops longer, and a write by another
+            thread or by scripted code may be seen late.
         keep_graph: keep the result, and with it torch's graph, alive for `record.backward()` and
             `record.stepper()`, until they have run or `record.release()` is called.
         kwargs: arguments by name. One that is called `backward`, `values` or `keep_graph` needs a

@@ -3,9 +3,14 @@
 Between two ops of torch each instruction of ours finds the processor's caches cold; one after the
 other, the same work for many ops takes half the time. So what an op was given and what it returned
 is held until the log is settled. That tells the same as looking at once, since nothing in the log
-can change meanwhile: whatever may write to a tensor has the log settled before it runs. Nor is much
-memory held: an op that takes long has it settled at once, and so has every op from the first on
-whose result is not on the CPU, since there no op seems to take long.
+may change meanwhile: whatever may write to a tensor has the log settled before it runs. But numpy
+can write to a tensor unseen, so where values are looked at, each op is settled by itself. Where
+they are not, a write of which torch's Python knows nothing (another thread's, a scripted
+function's) may be taken for part of an earlier op.
+
+Nor is much memory held: an op has the log settled at once that takes long, returns a large tensor
+or a view of one, or was given a list, which its owner may change; and so has every op from the
+first on whose result is not on the CPU.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +26,7 @@ from pytorch_lab.graph.torch_private import plain_torch
 
 MOST = 64  # entries
 LONG_NS = 100_000  # takes an op with a tensor of about a megabyte
+LARGE = 2**18  # elements
 FAILED = object()  # in place of a result
 
 # What is known of an ordinary op: trait, site, call, arguments, those by name, result, torch's
@@ -36,15 +42,16 @@ class Log:
         rows: of the ops.
         tensors: that they handled.
         calls: of modules, in order.
+        most: how many entries may be held.
 
     Attributes:
         entries: whoever appends to them settles the log when they are `most`.
-        most: how many may be held.
+        most: at first as given.
     """
 
-    def __init__(self, rows: Rows, tensors: Tensors, calls: Sequence[Entered]) -> None:
+    def __init__(self, rows: Rows, tensors: Tensors, calls: Sequence[Entered], most: int) -> None:
         self.entries: list[Entry] = []
-        self.most = MOST
+        self.most = most
         self._rows = rows
         self._tensors = tensors
         self._calls = calls

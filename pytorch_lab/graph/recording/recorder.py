@@ -16,10 +16,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from pytorch_lab.graph.naming import Names
-from pytorch_lab.graph.recording import regions
+from pytorch_lab.graph.recording import log, regions
 from pytorch_lab.graph.recording.fast_path import ATTENTION, is_left
 from pytorch_lab.graph.recording.grown import Grown
-from pytorch_lab.graph.recording.log import FAILED, LONG_NS, Log
+from pytorch_lab.graph.recording.log import FAILED, LARGE, LONG_NS, Log
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
@@ -41,6 +41,7 @@ _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _clock = time.perf_counter_ns
 
+_HOLDERS = {dict, list, tuple}
 _TORCHS_OWN = ((), (torch.Tensor,))  # the classes of arguments that torch asks what to do
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
@@ -72,7 +73,7 @@ class Recorder(TorchFunctionMode):
         self.calls: list[Entered] = []
         self.starts: list[int] = []
         self.ends: list[int] = []
-        self._log = Log(self.rows, self.tensors, self.calls)
+        self._log = Log(self.rows, self.tensors, self.calls, log.MOST if values == "none" else 1)
         self.settle = self._log.settle
         self._call: int | None = None
         self._stack: list[tuple[int, int]] = []  # id of a module, its call
@@ -208,7 +209,13 @@ class Recorder(TorchFunctionMode):
                 (trait, site, self._call, args, kwargs, out, before, node_count(), elapsed,
                  _autocast_dtype() if is_autocast() else None)
             )  # fmt: skip
-            if elapsed > LONG_NS or len(entries) >= self._log.most:
+            if (
+                len(entries) >= self._log.most
+                or elapsed > LONG_NS
+                or (type(out) is torch.Tensor and (out.numel() > LARGE or out._is_view()))
+                or not _HOLDERS.isdisjoint(map(type, args))
+                or (kwargs and not _HOLDERS.isdisjoint(map(type, kwargs.values())))
+            ):
                 self.settle()
 
     def _by_itself(

@@ -120,17 +120,24 @@ _PLAIN = {
 
 
 _IN_PLACE = frozenset({"setitem", *(name for name in _PLAIN if name.startswith("i"))})
-_WRITERS = frozenset(
-    {
-        "batch_norm",
-        "embedding",
-        "embedding_bag",
-        "instance_norm",
-        "multi_head_attention_forward",
-        "native_batch_norm",
-    }
+_WRITERS = (
+    "batch_norm",
+    "embedding",
+    "instance_norm",
+    "moving_avg",
+    "multi_head_attention",
+    "rrelu",
 )
 _FUNCTIONAL = ("torch.functional", "torch.nn.functional")
+# What its functions are; an op that somebody registered, `torch.ops.mine.op`, is none of these.
+_OF_TORCH = (
+    types.BuiltinFunctionType,
+    types.FunctionType,
+    types.GetSetDescriptorType,
+    types.MethodDescriptorType,
+    types.MethodWrapperType,
+    types.WrapperDescriptorType,
+)
 
 
 def trait_of(func: Any) -> Trait:
@@ -162,14 +169,15 @@ def _judge(func: Any) -> Trait:
         return Trait(name, "", False, name not in _MEMORY)
     name_, kind = _kind(name, getattr(func, "__module__", None) or "")
     may_write = _may_write(func, name)
-    return Trait(name_, kind, may_write, kind in ("op", "exit") and not may_write)
+    known = isinstance(func, _OF_TORCH) and kind in ("op", "exit")
+    return Trait(name_, kind, may_write, known and not may_write)
 
 
 def _may_write(func: Any, name: str) -> bool:
     """By its name; `out=` and `inplace=True` are for the caller to see."""
     if name.endswith("__"):
         return name.strip("_") in _IN_PLACE
-    if name.endswith("_") or name in _WRITERS:
+    if name.endswith("_") or any(part in name for part in _WRITERS):
         return True
     return isinstance(func, types.FunctionType) and func.__module__ not in _FUNCTIONAL
 
