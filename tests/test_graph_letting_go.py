@@ -9,6 +9,7 @@ import torch
 
 from pytorch_lab.graph import of
 from pytorch_lab.graph.walking.autograd import walk
+from pytorch_lab.graph.walking.letting_go import ease
 
 CHAIN = """
 y = x
@@ -53,6 +54,7 @@ def run(n: int, ways: Iterable[str]) -> subprocess.CompletedProcess[str]:
 import torch
 from pytorch_lab.graph import of, record
 from pytorch_lab.graph.walking.autograd import walk
+from pytorch_lab.graph.walking.letting_go import ease
 N = {n}
 x = torch.ones(1, requires_grad=True)
 """
@@ -79,3 +81,27 @@ def test_short_graphs_are_left_alone() -> None:
     loss = torch.ones(2, requires_grad=True).exp().sum()
     of(loss)
     assert all(not node.metadata for node in walk([loss]).nodes)
+
+
+class Link:
+    """What `ease` asks of a node."""
+
+    def __init__(self, number: int, behind: "Link | None") -> None:
+        self.number, self.metadata = number, {}
+        self.next_functions = () if behind is None else ((behind, 0),)
+
+    def _sequence_nr(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize("stride", [1, 722, 2455, 2**25])
+def test_no_way_goes_without_for_long(stride: int) -> None:
+    """Whatever else was made between two nodes of a chain; 2455 is where a hash would fail."""
+    chain: list[Link] = []
+    for number in range(1000):
+        chain.append(Link(number * stride, chain[-1] if chain else None))
+    chain.reverse()
+    ease(chain, [(place + 1,) for place in range(999)] + [()], 0)
+    holding = [place for place, node in enumerate(chain) if node.metadata]
+    ways = [b - a for a, b in zip([0, *holding], [*holding, 999], strict=True)]
+    assert max(ways) <= 51

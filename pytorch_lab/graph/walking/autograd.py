@@ -8,7 +8,6 @@ their place in `Live`, and a record knows places alone. What they say is in `fro
 """
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Any
 
 import torch
@@ -66,7 +65,7 @@ class Live:
             self._meet(node)
             self._follow(start)
             if len(self.nodes) - self._eased > LONG:
-                ease(islice(self.nodes, self._eased, None))
+                ease(self.nodes, self.next, self._eased)
                 self._eased = len(self.nodes)
         self.roots.append((self.place[node], edge[1]))
         return range(start, len(self.nodes))

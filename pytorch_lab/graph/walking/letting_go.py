@@ -8,15 +8,16 @@ another, the rest waits until the stack is short again. So here and there a node
 that holds the ones behind it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 LONG = 10_000  # nodes; five times as many are still fine
+_APART = 50  # on each way; tuples begin to wait at 50 within one another
 _KEY = "pytorch_lab: next"
 
 
 def is_chosen(sequence: int) -> bool:
-    """Whether a node shall hold those behind it.
+    """Whether a node that is seen while its graph still grows shall hold those behind it.
 
     About one in 32 is, scattered by its number, so that no chain of many goes without.
 
@@ -34,8 +35,23 @@ def hold_next(node: Any) -> None:
         node.metadata[_KEY] = behind
 
 
-def ease(nodes: Iterable[Any]) -> None:
-    """Make sure that the nodes of a graph can die, whoever lets go of them last."""
-    for node in nodes:
-        if is_chosen(node._sequence_nr()):
-            hold_next(node)
+def ease(nodes: Sequence[Any], targets: Sequence[tuple[int, ...]], start: int) -> None:
+    """Make sure that nodes can die, whoever lets go of them last.
+
+    Args:
+        nodes: of a graph, and
+        targets: the places of those behind each.
+        start: the places before this one are done already.
+    """
+    ages = [node._sequence_nr() for node in nodes[start:]]
+    ways = [0] * len(nodes)  # on the longest way to each, the nodes since the last with a tuple
+    for age in sorted(range(len(ages)), key=ages.__getitem__, reverse=True):
+        here = start + age
+        behind = targets[here]
+        if ways[here] >= _APART and behind:
+            hold_next(nodes[here])
+            ways[here] = 0
+        way = ways[here] + 1
+        for there in behind:
+            if ways[there] < way:
+                ways[there] = way
