@@ -110,6 +110,10 @@ def _records(future: Any) -> list[Record] | None:
         return future.result(timeout=FETCH_S) if future.status == "finished" else None
     except TimeoutError:
         return None
+    except Exception:
+        if future.status == "finished":
+            raise
+        return None  # the second run came to an error, which is seen when it is waited for
 
 
 def _require_workers(client: Any, address: str) -> None:
