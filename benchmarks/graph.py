@@ -92,8 +92,8 @@ def capture(model: torch.nn.Module, inputs: Any, name: str, args: Any) -> list[B
     works = {
         "plain step": lambda: loss_of(model, inputs).backward(),
         "values='none'": lambda: watched(model, inputs, "none"),
+        "  the same, every part read": lambda: with_parts(model, inputs, "none"),
         "values='summary'": lambda: watched(model, inputs, "summary"),
-        "values='none', and its parts": lambda: with_parts(model, inputs, "none"),
     }
     if args.peer and (args.peer, name) not in ENDLESS:
         works |= peer(args.peer, model, inputs)

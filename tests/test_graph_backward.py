@@ -96,9 +96,11 @@ def test_an_order_ends_at_the_node_that_raised(
     kept.add_(1)
     live = walk([loss])
     names = [node.name().rpartition(":")[2] for node in live.nodes]
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):  # noqa: SIM117
-        with watch(live, whole_from=loss if whole else None) as seen:
-            loss.backward()
+    with (
+        pytest.raises(RuntimeError, match="modified by an inplace operation"),
+        watch(live, whole_from=loss if whole else None) as seen,
+    ):
+        loss.backward()
     assert [names[place] for place in seen.order] == [
         "SumBackward0",
         "AddBackward0",

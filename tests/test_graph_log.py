@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from pytorch_lab.graph import GraphRecord, record
-from pytorch_lab.graph.recording import log, recorder
+from pytorch_lab.graph.recording import log
 from tests.autograd_cases import CASES, build
 from tests.recorded import check, find, leaf, names
 
@@ -218,7 +218,7 @@ def test_a_view_of_a_large_tensor_is_not_held() -> None:
 
 def test_away_from_the_cpu_nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """There an op returns before it has run; `meta` stands in for a GPU."""
-    monkeypatch.setattr(recorder, "LONG_NS", 10**12)
+    monkeypatch.setattr(log, "LONG_NS", 10**12)
     held = []
 
     def run(x: torch.Tensor) -> None:

@@ -26,13 +26,8 @@ _look, _storage = itemgetter(LOOK), itemgetter(STORAGE)  # of a value
 _saved = partial(tuple.__new__, Saved)
 _kept = itemgetter(0, 1, 4)  # of a look: shape, dtype, bytes
 _reference, _version, _value = itemgetter(0), itemgetter(1), itemgetter(3)  # of what is known
-_NOBODY: Known = (
-    lambda: None,
-    0,
-    False,
-    -1,
-    -1,
-)  # is known of a tensor that was never met, and of none
+# What is known of a tensor that was never met, and of none
+_NOBODY: Known = (lambda: None, 0, False, -1, -1)
 
 
 class Grown:
@@ -111,15 +106,16 @@ class Grown:
         order = [self.live.place[node] for node in ahead.nodes]
         known = set(order)
         order += [place for place in range(len(self.rows)) if place not in known]
-        self.rows = self.rows.renumbered(order)
+        new = [0] * len(order)
+        for place, old in enumerate(order):
+            new[old] = place
+        self.rows = self.rows.renumbered(new)
         for old in order[len(ahead) :]:
             ahead.add(self.live.nodes[old])
         self.live = ahead
         seen, self.seen = self.seen, None
         if seen is not None:
-            self.add(
-                seen, [place for _, place in sorted(zip(order, range(len(order)), strict=True))]
-            )
+            self.add(seen, new)
 
 
 def _as_met(name: str, values: Sequence[Row], place: int) -> Saved | None:

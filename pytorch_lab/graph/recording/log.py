@@ -14,7 +14,6 @@ first on whose result is not on the CPU.
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 from typing import Any
 
 import torch
@@ -27,6 +26,7 @@ from pytorch_lab.graph.torch_private import plain_torch
 MOST = 64  # entries
 LONG_NS = 100_000  # takes an op with a tensor of about a megabyte
 LARGE = 2**18  # elements
+_HOLDERS = {dict, list, tuple}
 FAILED = object()  # in place of a result
 
 # What is known of an ordinary op: trait, site, call, arguments, those by name, result, torch's
@@ -45,8 +45,8 @@ class Log:
         most: how many entries may be held.
 
     Attributes:
-        entries: whoever appends to them settles the log when they are `most`.
-        most: at first as given.
+        entries: which the log holds.
+        most: how many it may hold.
     """
 
     def __init__(self, rows: Rows, tensors: Tensors, calls: Sequence[Entered], most: int) -> None:
@@ -56,39 +56,50 @@ class Log:
         self._tensors = tensors
         self._calls = calls
 
+    def add(self, entry: Entry) -> None:
+        """Log an op, and settle the log if that may not be held."""
+        self.entries.append(entry)
+        _, _, _, args, kwargs, out, _, _, elapsed, _ = entry
+        if (
+            len(self.entries) >= self.most
+            or elapsed > LONG_NS
+            or (type(out) is torch.Tensor and (out.numel() > LARGE or out._is_view()))
+            or not _HOLDERS.isdisjoint(map(type, args))
+            or (kwargs and not _HOLDERS.isdisjoint(map(type, kwargs.values())))
+        ):
+            self.settle()
+
+    def add_call(self, where: list[int], call: int) -> None:
+        """Log that a module's call begins, or ends; at which op will be noted in `where[call]`."""
+        self.entries.append((None, where, call, (), None, None, 0, 0, 0, None))
+
     def settle(self) -> None:
         """Make rows of what is logged."""
         entries, self.entries = self.entries, []
         if not entries:
             return
-        ops, maker_of, calls, tensors = self._rows.ops, self._rows.made, self._calls, self._tensors
-        inputs_of = self._inputs
+        ops, add, calls = self._rows.ops, self._rows.add, self._calls
         fresh: dict[int, Known] = {}  # what was looked at for this log, by id
         with plain_torch():
             for trait, site, call, args, kwargs, out, before, after, elapsed, autocast in entries:
-                if trait is None:  # `site` is where it is noted when a call began, or ended
+                if trait is None:
                     site[call] = len(ops)
                     continue
-                inputs = inputs_of((*args, *kwargs.values()) if kwargs else args, fresh)
-                op = len(ops)
+                inputs = self._inputs((*args, *kwargs.values()) if kwargs else args, fresh)
                 if type(out) is torch.Tensor:  # one node made since is the result's
                     origin = before if after == before + 1 else None
-                    outputs: tuple[int, ...] = (self._made(out, op, inputs, origin, fresh),)
+                    outputs = (self._made(out, len(ops), inputs, origin, fresh),)
                 else:
-                    outputs = self._several(out, op, inputs)
+                    outputs = self._several(out, len(ops), inputs)
                     if not outputs and out is not FAILED and trait[1] != "exit":
                         continue
-                if after == before + 1:
-                    maker_of[before] = op
-                else:
-                    maker_of.update(zip(range(before, after), repeat(op)))
-                ops.append(
-                    (op, trait[0], trait[1], site, "" if call is None else calls[call][0], call,
-                     tuple([known[3] for known in inputs]), outputs, None, (), 0, False, "grad",
-                     autocast, None, elapsed)
+                path = "" if call is None else calls[call][0]
+                read = tuple([known[3] for known in inputs])
+                add(
+                    trait[0], trait[1], site, path, call, read, outputs, before, after, elapsed,
+                    autocast,
                 )  # fmt: skip
-
-        if tensors.devices - {"cpu"}:
+        if self._tensors.devices - {"cpu"}:
             self.most = 1
 
     def _inputs(self, arguments: Iterable[Any], fresh: dict[int, Known]) -> list[Known]:

@@ -1,8 +1,8 @@
 """The mode and the hooks of one recording: what is done while the reader's code runs.
 
 Every microsecond here is paid for each op, so rows are flat and nothing is decoded; `assemble`
-makes the record of them afterwards. An ordinary op is only logged, see `log.py`;
-one that may write to a tensor, or is not ordinary in another way, is noted by itself.
+makes the record of them afterwards. An ordinary op is only logged, see `log.py`; one that may write
+to a tensor, or is not ordinary in another way, is noted by itself.
 """
 
 import sys
@@ -19,7 +19,7 @@ from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording import log, regions
 from pytorch_lab.graph.recording.fast_path import ATTENTION, is_left
 from pytorch_lab.graph.recording.grown import Grown
-from pytorch_lab.graph.recording.log import FAILED, LARGE, LONG_NS, Log
+from pytorch_lab.graph.recording.log import FAILED, Log
 from pytorch_lab.graph.recording.regions import Region
 from pytorch_lab.graph.recording.rows import ELAPSED, KIND, Entered, Rows
 from pytorch_lab.graph.recording.sites import Sites
@@ -41,7 +41,6 @@ _is_grad = torch.is_grad_enabled
 _is_inference = torch.is_inference_mode_enabled
 _clock = time.perf_counter_ns
 
-_HOLDERS = {dict, list, tuple}
 _TORCHS_OWN = ((), (torch.Tensor,))  # the classes of arguments that torch asks what to do
 
 # What is known of an op before it runs: name, kind, place, call, grad_mode, inputs, inside, torch's
@@ -66,7 +65,7 @@ class Recorder(TorchFunctionMode):
         self.names = names
         self.sites = Sites()
         self.rows = Rows()
-        self._ops, self._maker_of = self.rows.ops, self.rows.made
+        self._ops = self.rows.ops
         self.tensors = Tensors(names, values, node_count(), self.rows)
         self._read, self._made, self._here = self.tensors.read, self.tensors.made, self.sites.here
         self.grown = Grown(self.tensors, names, values)
@@ -159,7 +158,7 @@ class Recorder(TorchFunctionMode):
         self.calls.append(tuple.__new__(Entered, entered))
         self.starts.append(-1)
         self.ends.append(-1)
-        self._log.entries.append((None, self.starts, self._call, (), None, None, 0, 0, 0, None))
+        self._log.add_call(self.starts, self._call)
 
     def leave_module(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         """It is over, also after an error; a hook that raised may have left others open inside."""
@@ -172,7 +171,7 @@ class Recorder(TorchFunctionMode):
 
     def _pop(self) -> int:
         key, call = self._stack.pop()
-        self._log.entries.append((None, self.ends, call, (), None, None, 0, 0, 0, None))
+        self._log.add_call(self.ends, call)
         self._call = self._stack[-1][1] if self._stack else None
         return key
 
@@ -204,19 +203,21 @@ class Recorder(TorchFunctionMode):
             return out
         finally:
             elapsed = _clock() - start
-            entries = self._log.entries
-            entries.append(
-                (trait, site, self._call, args, kwargs, out, before, node_count(), elapsed,
-                 _autocast_dtype() if is_autocast() else None)
-            )  # fmt: skip
-            if (
-                len(entries) >= self._log.most
-                or elapsed > LONG_NS
-                or (type(out) is torch.Tensor and (out.numel() > LARGE or out._is_view()))
-                or not _HOLDERS.isdisjoint(map(type, args))
-                or (kwargs and not _HOLDERS.isdisjoint(map(type, kwargs.values())))
-            ):
-                self.settle()
+            autocast = _autocast_dtype() if is_autocast() else None
+            self._log.add(
+                (
+                    trait,
+                    site,
+                    self._call,
+                    args,
+                    kwargs,
+                    out,
+                    before,
+                    node_count(),
+                    elapsed,
+                    autocast,
+                )
+            )
 
     def _by_itself(
         self,
@@ -291,34 +292,18 @@ class Recorder(TorchFunctionMode):
             outputs = (*outputs, *self._gradients(op))
         if outputs or begun[1] in _WITHOUT_RESULT:
             in_place = bool(written) and any(known[0]() is first for known in inputs)
-            self._note_now(begun, outputs, in_place)
+            self._note(begun, outputs, in_place)
 
     def failed(self, begun: Begun) -> None:
         """It raised: there is no result."""
-        self._note_now(begun, (), False)
+        self._note(begun, (), False)
 
-    def _note_now(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
-        autocast = _autocast_dtype() if is_autocast() else None
-        self._note(begun, outputs, in_place, node_count(), _clock() - begun[8], autocast)
-
-    def _note(
-        self,
-        begun: Begun,
-        outputs: tuple[int, ...],
-        in_place: bool,
-        after: int,
-        elapsed_ns: int,
-        autocast: str | None,
-    ) -> None:
-        name, kind, site, call, grad_mode, inputs, inside, before, _ = begun
-        path = "" if call is None else self.calls[call][0]
-        op = len(self._ops)
-        for sequence in range(before, after):
-            self._maker_of[sequence] = op
-        read = tuple([known[3] for known in inputs])
-        self._ops.append(
-            (op, name, kind, site, path, call, read, outputs, None, (), 0, in_place, grad_mode,
-             autocast, inside, elapsed_ns)
+    def _note(self, begun: Begun, outputs: tuple[int, ...], in_place: bool) -> None:
+        name, kind, site, call, grad_mode, inputs, inside, before, start = begun
+        self.rows.add(
+            name, kind, site, "" if call is None else self.calls[call][0], call,
+            tuple([known[3] for known in inputs]), outputs, before, node_count(), _clock() - start,
+            _autocast_dtype() if is_autocast() else None, in_place, grad_mode, inside,
         )  # fmt: skip
 
     def _backward(
@@ -378,7 +363,7 @@ class Recorder(TorchFunctionMode):
         before = now - 1 if regions.has_node(kind, frame) else now
         grad_mode = "grad" if before < now else "no_grad"
         begun = name, kind, place, self._call, grad_mode, inputs, inside, before, _clock()
-        self._note_now(begun, (), False)
+        self._note(begun, (), False)
         self.tensors.open_region(op, before if before < now else None)
         self._open.append(Region(frame, op, _clock()))
 

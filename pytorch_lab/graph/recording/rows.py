@@ -1,8 +1,9 @@
 """What is noted while recording: the ops, already in the shape of their records."""
 
+from itertools import repeat
 from typing import Any, NamedTuple
 
-from pytorch_lab.graph.schema import NOWHERE
+from pytorch_lab.graph.schema import Site
 
 Row = tuple[Any, ...]
 
@@ -23,13 +24,33 @@ class Rows:
         self.ops: list[Row] = []
         self.made: dict[int, int] = {}
 
-    def function(self, name: str, kind: str, sequence: int) -> int:
-        """An op that was not seen itself but left a node; its place."""
+    def add(
+        self,
+        name: str,
+        kind: str,
+        site: Site,
+        path: str,
+        call: int | None,
+        inputs: tuple[int, ...],
+        outputs: tuple[int, ...],
+        before: int,
+        after: int,
+        elapsed_ns: int,
+        autocast: str | None,
+        in_place: bool = False,
+        grad_mode: str = "grad",
+        inside: int | None = None,
+    ) -> int:
+        """Note an op, as in `schema.Op`, with torch's counts of nodes; returns its place."""
         op = len(self.ops)
-        self.made[sequence] = op
+        if after == before + 1:
+            self.made[before] = op
+        else:
+            self.made.update(zip(range(before, after), repeat(op)))
         self.ops.append(
-            (op, name, kind, NOWHERE, "", None, (), (), None, (), 0, False, "grad", None, None, 0)
-        )
+            (op, name, kind, site, path, call, inputs, outputs, None, (), 0, in_place, grad_mode,
+             autocast, inside, elapsed_ns)
+        )  # fmt: skip
         return op
 
     def change(self, op: int, field: int, value: Any) -> None:

@@ -16,6 +16,7 @@ import torch
 
 from pytorch_lab.graph.naming import Names
 from pytorch_lab.graph.recording.rows import OUTPUTS, Row, Rows
+from pytorch_lab.graph.schema import NOWHERE
 from pytorch_lab.graph.stats import numbers_of, size_of, sizes_of, summarise
 from pytorch_lab.graph.walking.frozen import Look
 from pytorch_lab.graph.walking.letting_go import hold_next, is_chosen
@@ -121,7 +122,7 @@ class Tensors:
             op = self._maker(node) if node is not None else self._transform
             if op is not None or (node is not None and node._sequence_nr() >= self.started):
                 kind = "result"
-        return self._late(self.new(tensor, kind, name, (), op), op)
+        return self._late(self._new(tensor, kind, name, (), op), op)
 
     def _late(self, known: Known, op: int | None) -> Known:
         if op is not None and known[3] not in self._ops.ops[op][OUTPUTS]:
@@ -152,7 +153,9 @@ class Tensors:
         if op is None:
             name = type(node).__name__.removesuffix("Backward")
             kind = "compiled" if name == "CompiledFunction" else "function"
-            op = self._makers[sequence] = self._ops.function(name, kind, sequence)
+            op = self._makers[sequence] = self._ops.add(
+                name, kind, NOWHERE, "", None, (), (), sequence, sequence + 1, 0, None
+            )
         return op
 
     def made(
@@ -174,16 +177,16 @@ class Tensors:
         """
         old = self.known.get(id(tensor))
         if old is None or old[0]() is not tensor:
-            return self.new(tensor, "result", name, inputs, op, origin)
+            return self._new(tensor, "result", name, inputs, op, origin)
         if version_of(tensor) == old[1] and tensor.requires_grad is old[2]:
             return old
         return self._again(tensor, old, self.rows[old[3]][NAME] or name, op)
 
     def _again(self, tensor: torch.Tensor, old: Known, name: str, op: int | None) -> Known:
         """A known tensor that is not what it was."""
-        return self.new(tensor, "result", name, (), op, None, old)
+        return self._new(tensor, "result", name, (), op, None, old)
 
-    def new(
+    def _new(
         self,
         tensor: torch.Tensor,
         kind: str,

@@ -112,7 +112,8 @@ def watch(
         if not targets and about_type(node)[1] == "accumulate"
     }
     start = None if whole_from is None else whole_from.grad_fn
-    plan = plan_of_backward if summary is None and start and _runs_torch_alone(live) else None
+    goes_by_plan = summary is None and start is not None and _runs_torch_alone(live)
+    plan = plan_of_backward if goes_by_plan else None
     ended = False
     try:
         with ExitStack() as hooks:

@@ -37,9 +37,9 @@ Look = tuple[Shape, str, str, Shape, int]  # shape, dtype, device, stride, bytes
 Identity = tuple[Shape, str, int, int | None, int | None]  # shape, dtype, bytes, storage, value
 _make = tuple.__new__  # half the time of calling the named tuple
 _node = partial(_make, Node)
-KIND, NEXT, SHAPES, SAVED, FREED, OP, SEQUENCE, GRADS, NUMBERS = map(
+KIND, NEXT, SHAPES, SAVED, FREED, OP, GRADS, NUMBERS = map(
     Node._fields.index,
-    ("kind", "next", "shapes", "saved", "freed", "op", "sequence", "grads", "numbers"),
+    ("kind", "next", "shapes", "saved", "freed", "op", "grads", "numbers"),
 )
 Received = tuple[tuple[Shape, ...], str, str]  # shapes, dtype, device
 _DTYPE, _DEVICE = itemgetter(1), itemgetter(2)  # of a look
@@ -205,23 +205,19 @@ class NodeRows:
             self._waiting.clear()
         return self._made
 
-    def renumbered(self, order: Sequence[int]) -> "NodeRows":
+    def renumbered(self, new: Sequence[int]) -> "NodeRows":
         """The same nodes at other places.
 
         Args:
-            order: for each new place the old one.
+            new: for each place the new one.
         """
-        new = [0] * len(order)
-        for place, old in enumerate(order):
-            new[old] = place
-        rows, made = NodeRows(), self.made()
+        rows = NodeRows()
         rows.groups = [one._replace(places=[new[at] for at in one.places]) for one in self.groups]
         rows._count = self._count
-        rows._made = [
-            (place, *made[old][1:NEXT], tuple([new[at] for at in made[old][NEXT]]),
-             *made[old][NEXT + 1 :])
-            for place, old in enumerate(order)
-        ]  # fmt: skip
+        rows._made = [()] * self._count
+        for row in self.made():
+            there = tuple([new[at] for at in row[NEXT]])
+            rows._made[new[row[0]]] = (new[row[0]], *row[1:NEXT], there, *row[NEXT + 1 :])
         return rows
 
 
