@@ -99,7 +99,7 @@ def test_no_way_goes_without_for_long(stride: int) -> None:
     """Whatever else was made between two nodes of a chain; 2455 is where a hash would fail."""
     chain: list[Link] = []
     for number in range(1000):
-        chain.append(Link(number * stride, chain[-1] if chain else None))
+        chain.append(Link(1 + number * stride, chain[-1] if chain else None))
     chain.reverse()
     ease(chain, [(place + 1,) for place in range(999)] + [()], 0)
     holding = [place for place, node in enumerate(chain) if node.metadata]
