@@ -83,8 +83,7 @@ def test_a_model_stepped_to_its_end_has_the_gradients_of_backward(name: str, ste
     torch.manual_seed(1)
     rec = graph.record(loss_of, model, inputs, values="none", keep_graph=True)
     stepper = rec.stepper()
-    large = name in ("ResNet-50", "GPT-2")
-    assert type(stepper._driver) is (Engine if large else Direct)
+    assert type(stepper._driver) is Direct
     for _ in range(len(rec.nodes) // (1 if steps == "all" else 2)):
         stepper.step()
     assert stepper.done is (steps == "all")
@@ -297,6 +296,30 @@ def test_torchs_engine_frees_node_by_node() -> None:
     assert node._raw_saved_result.data is None
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5])
+def test_much_memory_is_let_go_of_wherever_one_ran_on(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The nodes called from here and those that torch's engine ran behind them."""
+    monkeypatch.setattr(used, "MUCH", -1)
+    x = leaf(3)
+    first = x.exp()
+    second = first.sin()
+    loss = (second * first).sum()
+    nodes = walk([loss]).nodes
+    stepper = Stepper(loss, hooks=False)
+    for _ in range(steps):
+        stepper.step()
+    stepper.run()
+    y = x.detach().requires_grad_()
+    (y.exp().sin() * y.exp()).sum().backward()
+    assert torch.allclose(x.grad, y.grad)
+    kept = [node._raw_saved_self.data for node in nodes if hasattr(node, "_raw_saved_self")]
+    kept += [node._raw_saved_result.data for node in nodes if hasattr(node, "_raw_saved_result")]
+    assert kept == [None] * 3
+    assert [len(one.register_prehook(print).hooks_dict_ref()) for one in nodes] == [1] * len(nodes)
+
+
 @pytest.mark.parametrize("hooks", [True, False])
 def test_nothing_of_torch_is_kept_at_the_end(hooks: bool) -> None:
     loss, leaves = build("gpt")
@@ -464,10 +487,6 @@ def test_why_a_graph_needs_torchs_engine() -> None:
         assert why(x.exp()) == "anomaly mode is on"
     x.register_post_accumulate_grad_hook(lambda leaf: None)
     assert why(x.exp()) == "a leaf has a hook"
-
-
-def test_large_tensors_go_through_torchs_engine() -> None:
-    assert type(Stepper(leaf(200_000).exp().sum(), hooks=False)._driver) is Engine
 
 
 # which way a record goes back

@@ -1,13 +1,14 @@
 """The nodes of a graph called one by one, with the rules of torch's engine.
 
 The youngest node that is ready runs first; gradients are added as they come, and fitted to the
-shape and dtype of who receives them. That is quicker than `engines.Engine` where the nodes are
-small. But torch gives no way to find the hooks on a node, so it is for graphs that are known to
-have none (see `hooks.py`), and `needs_engine` says what else only torch's own engine can do.
+shape and dtype of who receives them. That is quicker than `engines.Engine`: no thread is woken, and
+the memory that a step allocates is that of the caller's thread, which the C library keeps at hand.
+But a graph is freed at its end and not node by node; and torch gives no way to find the hooks on a
+node, so it is for graphs that are known to have none (see `hooks.py`), and `needs_engine` says what
+else only torch's own engine can do.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Generator, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -20,13 +21,14 @@ from pytorch_lab.graph.torch_private import set_grad
 from pytorch_lab.graph.walking.autograd import Live
 from pytorch_lab.graph.walking.engines import Gradients, Stop
 from pytorch_lab.graph.walking.frozen import PACKED
-from pytorch_lab.graph.walking.nodes import SPELLED, hooks_of, spell
+from pytorch_lab.graph.walking.nodes import hooks_of, spell
 from pytorch_lab.graph.walking.turns import turns, waiting_for
 
+_is_grad = torch.is_grad_enabled
 Slot = torch.Tensor | list[torch.Tensor | None]  # for nodes with one output, and with several
 
-_KIND, _SHAPES, _DEVICE, _SAVED = map(
-    itemgetter, map(Node._fields.index, ("kind", "shapes", "device", "saved"))
+_KIND, _SHAPES, _DTYPE, _DEVICE, _SAVED = map(
+    itemgetter, map(Node._fields.index, ("kind", "shapes", "dtype", "device", "saved"))
 )
 
 
@@ -39,7 +41,8 @@ class Direct:
         start: where to begin.
         gradients: what the first node gets.
         retain: whether the graph shall stay.
-        release: is called at the end, with the places of the nodes that were called from here.
+        release: is called at the end, with the places of the nodes that were called from here, and
+            with that of the one whose turn came next.
     """
 
     def __init__(
@@ -49,20 +52,21 @@ class Direct:
         start: int,
         gradients: Gradients,
         retain: bool,
-        release: Callable[[Live, Sequence[int]], None],
+        release: Callable[[Live, Sequence[int], int | None], None],
     ) -> None:
         self.done = False
         self.place: int | None = start
         self._live = live
         self._nodes = nodes
-        self._start = start
         self._retain = retain
         self._release = release
         self._next = live.next
+        self._turns = turns(live.next, nodes, start)
         self._at = 0
         self._slots: dict[int, Slot] = {}  # what nodes get
-        self._sums: set[int] = set()  # places whose gradient is a tensor of our own making
         self._put(start, gradients)
+        self._walk = _walk(live, nodes, self._turns, self._slots)
+        next(self._walk)
 
     @property
     def gradients(self) -> Gradients:
@@ -79,42 +83,37 @@ class Direct:
         """See `engines.Engine`."""
         return self._turns[: self._at]
 
-    @cached_property
-    def _turns(self) -> list[int]:
-        return turns(self._next, self._nodes, self._start)
-
     @property
     def ready(self) -> set[int]:
         """See `engines.Engine`; found anew each time, since stepping doesn't need it."""
         if self.place is None:
             return set()
-        waiting = waiting_for(self._next, self._start)
+        waiting = waiting_for(self._next, self._turns[0])
         for place in self.order:
             for there in self._next[place]:
                 waiting[there] -= 1
         ran = set(self.order)
         return {place for place, count in waiting.items() if not count and place not in ran}
 
-    def go(self, changed: Gradients | None, stop: Stop | None) -> None:
+    def go(self, changed: Gradients | None, stop: Stop | None) -> int | None:
         """See `engines.Engine.go`."""
-        before = torch.is_grad_enabled()
+        before = _is_grad()
         set_grad(False)
         try:
-            turns = self._turns
-            while True:
-                self._run(changed)
-                if self._at == len(turns):
-                    break
-                place = self.place = turns[self._at]
-                if stop is None or stop(place):
-                    return
-                changed = None
+            place = self._walk.send(changed)
+            self._at += 1
+            while stop is not None and place is not None and not stop(place):
+                place = self._walk.send(None)
+                self._at += 1
         except BaseException:
             self.close()
             raise
         finally:
             set_grad(before)
-        self._end(self._at)
+        self.place = place
+        if place is None:
+            self._end(self._at)
+        return place
 
     def finish(self, changed: Gradients | None) -> None:
         """See `engines.Engine.finish`; torch's engine goes on from the gradients as they stand.
@@ -132,7 +131,7 @@ class Direct:
                     edges.append(GradientEdge(self._live.nodes[place], number, None))
                     gradients.append(one)
         called = self._at
-        self._slots = {}
+        self._slots.clear()
         try:
             if edges:
                 torch.autograd.backward(edges, gradients, retain_graph=self._retain)
@@ -140,12 +139,13 @@ class Direct:
             self.close()
             raise
         self._end(called)
-        self._at = len(self._nodes)  # a slice to there is all
+        self._at = len(self._turns)
 
     def close(self) -> None:
         """See `engines.Engine.close`."""
         self.done = True
         self.place = None
+        self._walk.close()
         self._live, self._slots = Live(), {}
         self._release = _nothing
 
@@ -163,64 +163,87 @@ class Direct:
         live, release = self._live, self._release
         self.close()
         if not self._retain:
-            release(live, self._turns[:called] if called else ())
+            turns = self._turns
+            release(live, turns[:called], turns[called] if called < len(turns) else None)
 
-    def _run(self, changed: Gradients | None) -> None:
-        """Call the node whose turn it is, and hand on what it gives.
 
-        With little grace, because it runs for each of tens of thousands of nodes of some ten
-        microseconds each.
-        """
-        live, records = self._live, self._nodes
-        slots: dict[int, Any] = self._slots
-        place = self._turns[self._at]
-        node = live.nodes[place]
+def _walk(
+    live: Live, records: Sequence[Node], turns: Sequence[int], slots: dict[int, Any]
+) -> Generator[int | None, Gradients | None, None]:
+    """Call the nodes in turn, and hand on what each gives.
+
+    With little grace, because it runs for each of tens of thousands of nodes of some ten
+    microseconds each; what it needs to know of them lies in lists, since caches are cold here.
+
+    Args:
+        live: the graph.
+        records: of its nodes.
+        turns: the places in the order in which they run.
+        slots: the gradients that have come to each place.
+
+    Yields:
+        The place whose turn is next; None at the end. What is sent goes there instead of what came.
+    """
+    nodes, targets_of, numbers_of = live.nodes, live.next, live.next_inputs
+    shape_of = [shapes[0] if len(shapes) == 1 else None for shapes in map(_SHAPES, records)]
+    dtypes = {name: getattr(torch, name, None) for name in set(map(_DTYPE, records))}
+    dtype_of = list(map(dtypes.__getitem__, map(_DTYPE, records)))
+    sums: set[int] = set()  # places whose gradient is a tensor of our own making
+    changed = yield turns[0]
+    for place, upcoming in zip(turns, chain(turns[1:], (None,)), strict=True):
+        node = nodes[place]
         slot = slots.pop(place, None)
         if slot is None or changed is not None or type(slot) is list:
             given: Any = node(*(changed or slot or (None,) * len(records[place].shapes)))
         else:
             given = node(slot)
-        self._at += 1
-        targets = live.next[place]
+        targets = targets_of[place]
         results: Sequence[Any] = given if type(given) is tuple else (given,)
         if len(results) != len(targets):
-            results = self._asked_for(node, results)
-        for there, gradient, number in zip(targets, results, live.next_inputs[place], strict=True):
+            results = _asked_for(node, results)
+        for at, there in enumerate(targets):
+            gradient = results[at]
             if gradient is None:
                 continue
-            record = records[there]
-            shapes: Any = record[5]
-            if len(shapes) > 1:
-                self._hand_one(there, number, gradient)
+            shape = shape_of[there]
+            if shape is None:
+                _hand_one(slots, there, nodes[there], numbers_of[place][at], gradient)
                 continue
-            if gradient.shape != shapes[0] or SPELLED.get(gradient.dtype) != record[6]:
-                gradient = _like(gradient, record, live.nodes[there])
+            if gradient.shape != shape or gradient.dtype is not dtype_of[there]:
+                gradient = _like(gradient, records[there], nodes[there])
             old = slots.get(there)
-            if old is None:
-                slots[there] = gradient
-            elif there in self._sums:
-                old.add_(gradient)
-            else:
-                slots[there] = total = added(old, gradient)
-                if total.layout is torch.strided:
-                    self._sums.add(there)
-
-    def _asked_for(self, node: Any, results: Sequence[Any]) -> list[torch.Tensor | None]:
-        """Without what is for inputs that need no gradient."""
-        edges = zip(node.next_functions, results, strict=True) if node.next_functions else ()
-        return [result for (there, _), result in edges if there is not None]
-
-    def _hand_one(self, there: int, number: int, gradient: torch.Tensor) -> None:
-        """A gradient for one of several outputs."""
-        metadata = self._live.nodes[there]._input_metadata
-        gradient = fitted(gradient, metadata[number])
-        slots: dict[int, Any] = self._slots
-        gradients = slots.setdefault(there, [None] * len(metadata))
-        old = gradients[number]
-        gradients[number] = gradient if old is None else added(old, gradient)
+            slots[there] = gradient if old is None else _sum(old, gradient, there, sums)
+        changed = yield upcoming
 
 
-def _nothing(live: Live, places: Sequence[int]) -> None:
+def _sum(old: torch.Tensor, gradient: torch.Tensor, there: int, sums: set[int]) -> torch.Tensor:
+    """What has come to a place and what comes now; a sum that is our own takes it in."""
+    if there in sums:
+        return old.add_(gradient)
+    total = added(old, gradient)
+    if total.layout is torch.strided:
+        sums.add(there)
+    return total
+
+
+def _asked_for(node: Any, results: Sequence[Any]) -> list[torch.Tensor | None]:
+    """Without what is for inputs that need no gradient."""
+    edges = zip(node.next_functions, results, strict=True) if node.next_functions else ()
+    return [result for (there, _), result in edges if there is not None]
+
+
+def _hand_one(
+    slots: dict[int, Any], there: int, node: Any, number: int, gradient: torch.Tensor
+) -> None:
+    """A gradient for one of several outputs."""
+    metadata = node._input_metadata
+    gradient = fitted(gradient, metadata[number])
+    gradients = slots.setdefault(there, [None] * len(metadata))
+    old = gradients[number]
+    gradients[number] = gradient if old is None else added(old, gradient)
+
+
+def _nothing(live: Live, places: Sequence[int], upcoming: int | None) -> None:
     """Where there is nothing to release."""
 
 

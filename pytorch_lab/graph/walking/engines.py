@@ -79,17 +79,21 @@ class Engine:
         self._worker.start()
         self._wait()
 
-    def go(self, changed: Gradients | None, stop: Stop | None) -> None:
+    def go(self, changed: Gradients | None, stop: Stop | None) -> int | None:
         """Run the node at `place` and go on until `stop` says so.
 
         Args:
             changed: the gradients to run it with, if not the ones that came.
             stop: is asked with the place of each node that comes; None to stop at the next.
+
+        Returns:
+            The place of the node that is about to run now; None at the end.
         """
         if not self._running:  # else Ctrl-C ended the last wait, and the worker is on its way
             self._changed, self._stop, self._running = changed, stop, True
             self._go_on.put(None)
         self._wait()
+        return self.place
 
     def finish(self, changed: Gradients | None) -> None:
         """Run the node at `place` and all others without a stop.

@@ -10,7 +10,6 @@ Between two steps nothing runs: the leaves' `.grad` fill one by one as the nodes
 change the gradients are, bit for bit, those of `loss.backward()`, and hooks run as they do there.
 """
 
-import math
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -26,8 +25,6 @@ from pytorch_lab.graph.walking.engines import Engine, Gradients, Stop
 from pytorch_lab.graph.walking.frozen import freeze
 from pytorch_lab.graph.walking.used import Release, is_used
 from pytorch_lab.words import count
-
-SMALL = 32_768  # elements a node on average; above, waking a thread is a small part of the time
 
 _ONE_STEP = {
     "checkpoint": "a reentrant checkpoint is one step: what it runs again inside has no stops",
@@ -47,7 +44,7 @@ class Stepper:
         live: the graph of `root`, if it has been walked already.
         nodes: its records, one for each place of `live`.
         hooks: whether there may be hooks on tensors or nodes. Who knows that there are none gets a
-            quicker stepper for graphs of small tensors.
+            quicker stepper, which keeps what the graph saved until the end.
         finished: is called at the end of backward.
 
     Raises:
@@ -97,7 +94,6 @@ class Stepper:
         quick = (
             not hooks
             and not create_graph
-            and self._is_small()
             and not is_used(edge[0])
             and not needs_engine(live, self.nodes)
         )
@@ -111,10 +107,6 @@ class Stepper:
             self._driver = Engine(live, self.nodes, start, backward)
         self._end = weakref.finalize(self, self._driver.give_up)
         self._end.atexit = False  # a thread that runs on into the end of Python can crash it
-
-    def _is_small(self) -> bool:
-        some = self.nodes[:: 1 + len(self.nodes) // 100]
-        return sum(math.prod(shape) for node in some for shape in node.shapes) <= SMALL * len(some)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -220,8 +212,7 @@ class Stepper:
             )
         changed = None if self._shown is None else self._changed()
         self._shown = None
-        driver.go(changed, stop)
-        place = driver.place
+        place = driver.go(changed, stop)
         if place is None:
             self._ended()
             return None

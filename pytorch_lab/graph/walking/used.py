@@ -33,15 +33,21 @@ class Release:
         self._root = weakref.ref(root)
         self._nodes = nodes
 
-    def __call__(self, live: Live, places: Sequence[int]) -> None:
-        """Let go of what the nodes at these places keep."""
+    def __call__(self, live: Live, places: Sequence[int], upcoming: int | None) -> None:
+        """Let go of what nodes keep.
+
+        Args:
+            live: the graph.
+            places: of the nodes, the first that ran in backward, in their turn.
+            upcoming: of the node whose turn came next; None if there was none.
+        """
         root = self._root()
         if root is None or root.grad_fn is None or not places:
             return
         some = places[:: 1 + len(places) // 100]
         kept = sum(saved.bytes for place in some for saved in self._nodes[place].saved)
         if kept * len(places) > MUCH * len(some):
-            _free(root, root.grad_fn)
+            _free(root, root.grad_fn, None if upcoming is None else live.nodes[upcoming])
         else:
             live.nodes[places[0]].metadata[_TAG] = True
             mark(live, [place for place in places if self._nodes[place].saved])
@@ -85,11 +91,24 @@ def _refuse(gradient: torch.Tensor) -> NoReturn:
     )
 
 
-def _free(root: torch.Tensor, node: Any) -> None:
+class _Enough(Exception):
+    """Ends a backward in front of the first node that is freed already."""
+
+
+def _enough(_: Any) -> NoReturn:
+    raise _Enough
+
+
+def _free(root: torch.Tensor, node: Any, end: Any) -> None:
     """A backward in which no gradient goes in: nothing is computed and nothing accumulated."""
     with our_handles():
-        handle = node.register_prehook(lambda gradients: (None,) * len(gradients))
+        handles = [node.register_prehook(lambda gradients: (None,) * len(gradients))]
+        if end is not None:
+            handles.append(end.register_prehook(_enough))
     try:
         root.backward(torch.ones_like(root))
+    except _Enough:
+        pass
     finally:
-        handle.remove()
+        for handle in handles:
+            handle.remove()
