@@ -3,7 +3,7 @@
 `Engine` lets torch walk a graph back in a thread of its own that waits in a hook. Whatever torch
 does in backward happens: hooks of all kinds, custom Functions, checkpoints of both sorts, second
 derivatives, and the graph is freed node by node. Waking the other thread takes some ten
-microseconds a stop; for small graphs without hooks there is `direct.py`.
+microseconds a stop; for graphs without hooks there is `direct.py`.
 """
 
 import atexit
