@@ -8,6 +8,7 @@ freed, and the memory is free when the result is let go. A graph that keeps much
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
@@ -106,9 +107,8 @@ def _free(root: torch.Tensor, node: Any, end: Any) -> None:
         if end is not None:
             handles.append(end.register_prehook(_enough))
     try:
-        root.backward(torch.ones_like(root))
-    except _Enough:
-        pass
+        with suppress(_Enough):
+            root.backward(torch.ones_like(root))
     finally:
         for handle in handles:
             handle.remove()
